@@ -1,0 +1,53 @@
+"""Every exception and warning that Poolwise raises on purpose.
+
+Each message says what was expected, what came, and what to do about it. All input errors are also `ValueError`s,
+so code that does not know Poolwise can catch them.
+"""
+
+
+class PoolwiseError(Exception):
+    """Base class of all errors raised by Poolwise."""
+
+
+class InputError(PoolwiseError, ValueError):
+    """Something that the caller passed in cannot be used."""
+
+
+class ShapeError(InputError):
+    """An array has the wrong rank or size."""
+
+
+class EmptyPoolError(InputError):
+    """There is nothing to select from."""
+
+
+class NotFiniteError(InputError):
+    """Predictions or embeddings contain NaN or an infinity that has no meaning."""
+
+
+class NotNormalisedError(InputError):
+    """Probabilities do not sum to one over the classes, or are negative."""
+
+
+class BatchSizeError(InputError):
+    """The batch size is not a whole number between 1 and the number of points to choose from."""
+
+
+class UnknownMethodError(InputError):
+    """There is no selection method of that name."""
+
+
+class ParameterError(InputError):
+    """A parameter is unknown to the method, or has a value that it cannot use."""
+
+
+class MissingInputError(InputError):
+    """A method needs something that was not given, such as embeddings."""
+
+
+class FileError(InputError):
+    """A file is missing, damaged, or not of a kind that can be read safely."""
+
+
+class SaturationWarning(UserWarning):
+    """The batch ran out of information before it was full."""

@@ -1,0 +1,191 @@
+"""Joint information of a batch of labels (Kirsch et al. 2019), without ever forming a joint probability.
+
+The labels of a batch S are kept as M *configurations* `y_S`, each with a probability `π_m` and with what it would
+teach us: the posterior weights `w_mk = p(θ_k | y_S = m)`. Everything follows from these weights:
+
+    information already in the batch     I(y_S; θ)       = ln K - Σ_m π_m H[w_m]
+    gain of one more point i             I(y_i; θ | y_S) = Σ_m π_m ( H[Σ_k w_mk p_ik] - Σ_k w_mk H[p_ik] )
+
+The weights are normalised in log space, so a batch of 500 underflows nowhere, and each expression is between 0 and
+`ln K` term by term, whatever the configurations are. While the `C^|S|` configurations are few they are enumerated,
+and all results are exact. After that, labels are drawn from each posterior sample in equal shares (stratified).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from poolwise.information.entropies import entropy, member_entropies, plogp
+
+# Elements of one block of `[points, classes, configurations]`: half a megabyte, so that the product, the logarithm and
+# the sum pass over it while it is in the cache.
+_BLOCK = 1 << 17
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """Distributions over the K posterior samples, each with a probability.
+
+    Attributes:
+        weights: `[M, K]` distributions over the samples, rows summing to one.
+        probabilities: `[M]` summing to one.
+    """
+
+    weights: Tensor
+    probabilities: Tensor
+
+    def values(self, probs_n_K_C: Tensor, entropies_n_K: Tensor) -> Tensor:
+        """`[n, M]` information `I(y_i; θ)` if θ were distributed as each row of the weights."""
+        n, K, C = probs_n_K_C.shape
+        mixed_n_C_M = (probs_n_K_C.transpose(1, 2).reshape(n * C, K) @ self.weights.T).view(n, C, -1)
+        return plogp(mixed_n_C_M).sum(1).add_(entropies_n_K @ self.weights.T).neg_().clamp_min_(0.0)
+
+    def gains(self, probs_n_K_C: Tensor, entropies_n_K: Tensor) -> Tensor:
+        """`[n]` float64 expected information of each point's label."""
+        n, _, C = probs_n_K_C.shape
+        rows = max(1, min(len(self.weights), _BLOCK // (8 * C)))
+        points = max(1, min(n, _BLOCK // (rows * C)))
+        result_n = probs_n_K_C.new_zeros(n, dtype=torch.float64)
+        for m in range(0, len(self.weights), rows):
+            part = Weighted(self.weights[m : m + rows], self.probabilities[m : m + rows])
+            for i in range(0, n, points):
+                values_n_m = part.values(probs_n_K_C[i : i + points], entropies_n_K[i : i + points])
+                result_n[i : i + points] += (values_n_m * part.probabilities).sum(1)
+        return result_n
+
+    def merged(self, groups: int, generator: np.random.Generator) -> "Weighted":
+        """Fewer distributions whose expected information is never smaller, for any point.
+
+        Mutual information is concave in the distribution of θ, so replacing the members of a group by their mean can
+        only raise it, however the groups are made (Jensen). Two rounds of k-means on a part of the square roots of the
+        weights, where distance is close to divergence, keep the excess small.
+        """
+        roots_M_K = self.weights.sqrt()
+        order = torch.from_numpy(generator.permutation(len(roots_M_K)))
+        centres_G_K, some = roots_M_K[order[:groups]], order[: 4 * groups]
+        for chosen in (some, slice(None)):
+            nearest_m = (roots_M_K[chosen] @ centres_G_K.T).sub_(centres_G_K.square().sum(1).div_(2)).argmax(1)
+            mass_m = self.probabilities[chosen]
+            mass_G = mass_m.new_zeros(groups).index_add_(0, nearest_m, mass_m)
+            sums_G_K = torch.zeros_like(centres_G_K).index_add_(0, nearest_m, self.weights[chosen] * mass_m[:, None])
+            used = mass_G > 0
+            means_G_K = sums_G_K[used] / mass_G[used, None]
+            centres_G_K, groups = means_G_K.sqrt(), len(means_G_K)
+        return Weighted(means_G_K, mass_G[used])
+
+
+class Configurations:
+    """Label configurations of a growing batch and the posterior weights that each implies.
+
+    Args:
+        K: number of posterior samples.
+        limit: how many configurations to enumerate at most; beyond that, this many are drawn.
+        generator: source of the draws.
+        dtype: precision of the weights.
+    """
+
+    def __init__(self, K: int, limit: int, generator: np.random.Generator, dtype: torch.dtype) -> None:
+        self.exact = True
+        self._limit, self._generator, self._dtype = max(limit, 1), generator, dtype
+        self._history: list[Tensor] = []
+        self._log_likelihood_M_K = torch.zeros(1, K, dtype=torch.float64)
+        self._sample_M = torch.zeros(0, dtype=torch.int64)
+        self._refresh(torch.zeros(1, dtype=torch.float64))
+
+    def _refresh(self, log_probabilities_M: Tensor) -> None:
+        weights_M_K = self._log_likelihood_M_K.softmax(1).to(self._dtype)
+        self.posterior = Weighted(weights_M_K, log_probabilities_M.exp().to(self._dtype))
+
+    def add(self, log_probs_K_C: Tensor) -> None:
+        """Extend every configuration by the label of one more point.
+
+        Args:
+            log_probs_K_C: `[K, C]` finite log-probabilities of the point's label.
+        """
+        K, C = log_probs_K_C.shape
+        log_probs_K_C = log_probs_K_C.double()
+        self._history.append(log_probs_K_C)
+        if self.exact and len(self._log_likelihood_M_K) * C <= self._limit:
+            extended = self._log_likelihood_M_K[:, None, :] + log_probs_K_C.T
+            log_joint_M = extended.logsumexp(2).sub_(math.log(K)).flatten()
+            possible_M = log_joint_M > -100  # the rest are less likely than the smallest float32
+            self._log_likelihood_M_K = extended.reshape(-1, K)[possible_M]
+            self._refresh(log_joint_M[possible_M])
+            return
+        if self.exact:
+            self.exact = False
+            draws = max(1, self._limit // K)
+            self._sample_M = torch.arange(K).repeat_interleave(draws)
+            self._log_likelihood_M_K = torch.zeros(len(self._sample_M), K, dtype=torch.float64)
+            for earlier_K_C in self._history[:-1]:
+                self._draw(earlier_K_C)
+        self._draw(log_probs_K_C)
+        M = len(self._sample_M)
+        self._refresh(torch.full((M,), -math.log(M), dtype=torch.float64))
+
+    def _draw(self, log_probs_K_C: Tensor) -> None:
+        """Draw a label for each configuration from its own posterior sample."""
+        cumulative_K_C = log_probs_K_C.exp().cumsum(1)
+        uniform_M = torch.from_numpy(self._generator.random(len(self._sample_M)))
+        of_sample_M_C = cumulative_K_C[self._sample_M]
+        label_M = (of_sample_M_C <= (uniform_M * of_sample_M_C[:, -1])[:, None]).sum(1)
+        self._log_likelihood_M_K += log_probs_K_C.T[label_M]
+
+    def information(self) -> float:
+        """Information between the batch's labels and the posterior sample, between 0 and `ln K`."""
+        K = self.posterior.weights.shape[1]
+        remaining = (self.posterior.probabilities.double() * entropy(self.posterior.weights.double())).sum()
+        return min(max(math.log(K) - float(remaining), 0.0), math.log(K))
+
+    def standard_error(self, probs_K_C: Tensor, log_probs_K_C: Tensor) -> float:
+        """Standard error of the gain of one point that comes from drawing configurations; 0 while they are exact."""
+        K = len(probs_K_C)
+        if self.exact:
+            return 0.0
+        entropies = member_entropies(log_probs_K_C[None], probs_K_C[None])
+        values_K_m = self.posterior.values(probs_K_C[None], entropies).double().view(K, -1)
+        draws = values_K_m.shape[1]
+        if draws < 2:
+            return float("inf")
+        return float((values_K_m.var(1) / draws).sum().sqrt() / K)
+
+
+def batch_information(
+    log_probs_B_K_C: Tensor, limit: int, generator: np.random.Generator, dtype: torch.dtype = torch.float64
+) -> np.ndarray:
+    """`[B]` joint information of the first 1, 2, … B labels of a finished batch, in order.
+
+    The true curve never falls; where draws make it fall by chance, the largest value so far is reported.
+
+    Args:
+        log_probs_B_K_C: `[B, K, C]` finite log-probabilities of the batch.
+        limit: how many configurations to enumerate or draw.
+        generator: source of the draws.
+        dtype: precision of the posterior weights.
+    """
+    B, K, _ = log_probs_B_K_C.shape
+    configurations = Configurations(K, limit, generator, dtype)
+    curve_B = np.full(B, math.log(K))
+    for t, log_probs_K_C in enumerate(log_probs_B_K_C):
+        configurations.add(log_probs_K_C)
+        curve_B[t] = configurations.information()
+        if math.log(K) - curve_B[t] < 1e-9:
+            break  # everything is known, and the rest of the curve is flat
+    return np.maximum.accumulate(curve_B)
+
+
+def joint_entropy(log_probs_B_K_C: Tensor, limit: int, generator: np.random.Generator) -> float:
+    """Entropy of the labels of a whole batch, `H[y_1:B] = I(y_1:B; θ) + Σ_i mean_k H[y_i | θ_k]`."""
+    information = float(batch_information(log_probs_B_K_C, limit, generator)[-1])
+    noise = member_entropies(log_probs_B_K_C.double(), log_probs_B_K_C.double().exp()).mean(1).sum()
+    return information + float(noise)
+
+
+def total_correlation(log_probs_B_K_C: Tensor, limit: int, generator: np.random.Generator) -> float:
+    """`C(y_1:B) = Σ_i I(y_i; θ) - I(y_1:B; θ)`: what summing BALD scores counts more than once (equation 7)."""
+    probs = log_probs_B_K_C.double().exp()
+    marginal = entropy(probs.mean(1)).sum()
+    return float(marginal) - joint_entropy(log_probs_B_K_C, limit, generator)

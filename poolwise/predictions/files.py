@@ -1,0 +1,64 @@
+"""Arrays from files: mapped where the format allows it, and never through pickle."""
+
+import mmap
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from poolwise.errors import FileError
+from poolwise.predictions.arrays import Array, as_array
+
+
+def open_array(path: str | Path, key: str | None = None) -> tuple[Array, mmap.mmap | None]:
+    """Open an array file; for `.npy` the result is mapped, and its mapping is returned beside it.
+
+    Args:
+        path: a `.npy`, `.npz` or `.pt` file.
+        key: which array of an `.npz` or of a `.pt` holding a dictionary; not needed if there is only one.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(f"{path}: no such file. Expected a .npy, .npz or .pt file of predictions.")
+    readers = {".npy": _npy, ".npz": _npz, ".pt": _pt, ".pth": _pt}
+    if path.suffix not in readers:
+        raise FileError(f"{path}: cannot read '{path.suffix}' files. Use .npy (mapped), .npz or .pt.")
+    try:
+        array = readers[path.suffix](path, key)
+    except (ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
+        if isinstance(error, FileError):
+            raise
+        reason = str(error).split("\n")[0]
+        raise FileError(
+            f"{path}: not a whole, plain array file ({reason}). It may be truncated, or hold pickled objects, "
+            "which are never loaded. Write it again with numpy.save or torch.save of one tensor."
+        ) from error
+    return array, getattr(array, "_mmap", None)
+
+
+def _npy(path: Path, key: str | None) -> Array:
+    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def _npz(path: Path, key: str | None) -> Array:
+    with np.load(path, allow_pickle=False) as archive:
+        return np.asarray(archive[_choose(path, list(archive.files), key)])
+
+
+def _pt(path: Path, key: str | None) -> Array:
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    if isinstance(content, dict):
+        content = content[_choose(path, [str(name) for name in content], key)]
+    if not isinstance(content, torch.Tensor):
+        raise FileError(f"{path}: holds a {type(content).__name__}, not a tensor.")
+    return as_array(content, str(path))
+
+
+def _choose(path: Path, keys: list[str], key: str | None) -> str:
+    chosen = keys[0] if key is None and len(keys) == 1 else key
+    if chosen not in keys:
+        raise FileError(f"{path}: say which array to read with key=; it holds {', '.join(keys) or 'nothing'}.")
+    return chosen

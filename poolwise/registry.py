@@ -1,0 +1,141 @@
+"""The catalogue of selection methods: a table that each method's own file adds one line to."""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from poolwise.errors import ParameterError, UnknownMethodError
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a method: its default, what it may be, and what it does."""
+
+    name: str
+    default: object
+    annotation: Any
+    help: str
+
+    @property
+    def choices(self) -> tuple[object, ...]:
+        """The values of a parameter that is a choice of names; empty for any other."""
+        return get_args(self.annotation) if get_origin(self.annotation) is Literal else ()
+
+    def check(self, value: object, method: str) -> object:
+        """The value, if it is one that this parameter can take."""
+        if _fits(value, self.annotation):
+            return value
+        raise ParameterError(f"{method}: {self.name} must be {_describe(self.annotation)}, not {value!r}. {self.help}")
+
+    def parse(self, text: str, method: str) -> object:
+        """The value that a text from the command line stands for."""
+        for convert in (int, float, str):
+            try:
+                value = convert(text)
+            except ValueError:
+                continue
+            if _fits(value, self.annotation):
+                return value
+        raise ParameterError(f"{method}: {self.name} must be {_describe(self.annotation)}, not {text!r}. {self.help}")
+
+
+def _fits(value: object, annotation: Any) -> bool:
+    if annotation is Any or annotation is object:
+        return True
+    if get_origin(annotation) is Literal:
+        return isinstance(value, str | int) and value in get_args(annotation)
+    if get_origin(annotation) in (typing.Union, types.UnionType):
+        return any(_fits(value, option) for option in get_args(annotation))
+    if annotation is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if annotation is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, get_origin(annotation) or annotation)
+
+
+def _describe(annotation: Any) -> str:
+    if get_origin(annotation) is Literal:
+        return "one of " + ", ".join(repr(choice) for choice in get_args(annotation))
+    if get_origin(annotation) in (typing.Union, types.UnionType):
+        return " or ".join(_describe(option) for option in get_args(annotation))
+    names = {int: "a whole number", float: "a number", str: "a text", type(None): "None"}
+    return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+@dataclass(frozen=True)
+class Method:
+    """A selection method and everything that is said about it.
+
+    Attributes:
+        name: what to pass as `method=`.
+        summary: what it is, in a line.
+        formula: what it maximises or samples from.
+        paper: where it comes from.
+        needs: what it uses: `"predictions"`, `"embeddings"`, or nothing.
+        parameters: its own parameters by name.
+        stochastic: whether the seed changes the batch.
+        run: the function that selects.
+    """
+
+    name: str
+    summary: str
+    formula: str
+    paper: str
+    needs: tuple[str, ...]
+    parameters: Mapping[str, Parameter]
+    stochastic: bool
+    run: Callable[..., Any]
+
+    def check(self, given: Mapping[str, object]) -> dict[str, object]:
+        """The given parameters, each known and of the right kind."""
+        for name in given:
+            if name not in self.parameters:
+                known = ", ".join(self.parameters) or "none"
+                raise ParameterError(f"{self.name} has no parameter {name!r}; its parameters: {known}.")
+        return {name: self.parameters[name].check(value, self.name) for name, value in given.items()}
+
+
+_METHODS: dict[str, Method] = {}
+
+
+def method(
+    name: str,
+    *,
+    summary: str,
+    formula: str,
+    paper: str,
+    needs: tuple[str, ...] = ("predictions",),
+    stochastic: bool = False,
+    parameters: Mapping[str, str] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function `run(task, *, ...)` as a selection method.
+
+    Its keyword-only parameters become the method's; `parameters` says in words what each does.
+    """
+
+    def register(run: Callable[..., Any]) -> Callable[..., Any]:
+        hints = typing.get_type_hints(run)
+        own = {
+            p.name: Parameter(p.name, p.default, hints[p.name], (parameters or {})[p.name])
+            for p in inspect.signature(run).parameters.values()
+            if p.kind is p.KEYWORD_ONLY
+        }
+        _METHODS[name] = Method(name, summary, formula, paper, needs, own, stochastic, run)
+        return run
+
+    return register
+
+
+def methods() -> dict[str, Method]:
+    """Every selection method by name: what it is, what it needs, its parameters."""
+    return dict(sorted(_METHODS.items()))
+
+
+def find(name: str) -> Method:
+    """The method of that name."""
+    if name in _METHODS:
+        return _METHODS[name]
+    raise UnknownMethodError(f"there is no method {name!r}. The methods are: {', '.join(sorted(_METHODS))}.")

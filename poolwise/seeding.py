@@ -1,0 +1,29 @@
+"""Explicit randomness: independent named streams from one root seed.
+
+Nothing here, or anywhere in Poolwise, reads or writes the global random state of Python, NumPy or PyTorch.
+"""
+
+import zlib
+from numbers import Integral
+
+import numpy as np
+
+from poolwise.errors import ParameterError
+
+
+def stream(seed: int, *names: str | int) -> np.random.Generator:
+    """A generator that depends on the seed and the names only, independent of every other stream.
+
+    Args:
+        seed: root seed, a whole number of at least 0.
+        names: what the stream is for, such as `"gumbel"` or `("pick", 17)`.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise ParameterError(f"seed must be a whole number of at least 0, not {seed!r}. Try seed=0.")
+    keys = [name if isinstance(name, int) else zlib.crc32(name.encode()) for name in names]
+    return np.random.default_rng(np.random.SeedSequence(int(seed), spawn_key=keys))
+
+
+def gumbel(generator: np.random.Generator, size: int) -> np.ndarray:
+    """`[size]` standard Gumbel draws; adding them to log-weights and taking the largest samples by weight."""
+    return -np.log(generator.standard_exponential(size))

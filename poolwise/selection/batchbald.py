@@ -1,0 +1,137 @@
+"""BatchBALD: greedy joint mutual information (Kirsch, van Amersfoort and Gal 2019)."""
+
+import numpy as np
+import torch
+
+from poolwise.errors import ParameterError
+from poolwise.information.entropies import bald, member_entropies
+from poolwise.information.joint import Configurations, Weighted
+from poolwise.predictions.arrays import Array
+from poolwise.registry import method
+from poolwise.selection import engine as lazy
+from poolwise.selection.engine import ENGINE_HELP, Engine
+from poolwise.selection.saturation import information_tolerance
+from poolwise.selection.task import Picks, Task
+
+# Gains are known to about this much, so that smaller ones are zero and an earlier gain bounds a later one only with
+# this much to spare.
+_NOISE = {torch.float32: 4e-6, torch.float64: 1e-12}
+
+# How many merged configurations to judge points by before all of them are looked at.
+_LEVELS = (256, 32)
+# How many points times configurations to judge at a time.
+_TOGETHER = 1 << 17
+
+
+class JointInformation:
+    """Gains `I(y_i; θ | y_S)` for the engine.
+
+    While the configurations of the batch are enumerated, the gain of a point never grows, and its last value is a
+    bound. Once they are drawn, that fails: with other draws a point may look better than before. So no old value is
+    used then. The bounds come from the very configurations that the gains are computed from: merging configurations
+    into groups and averaging their posterior weights can only raise the expected information, for every point, by
+    Jensen's inequality (`Weighted.merged`). A point is left alone only if such a bound is below the gain of the pick,
+    so refining it on all configurations could not have made it win: the picks are those of the full engine.
+    """
+
+    shrinking = True
+    floor = 0.0
+    pairs = 0
+
+    def __init__(self, task: Task, configurations: int) -> None:
+        self._task = task
+        N, K, _ = task.predictions.shape
+        self._noise = self.slack = _NOISE[task.predictions.dtype]
+        self._configurations = Configurations(K, configurations, task.generator("labels"), task.predictions.dtype)
+        self._merging = task.generator("merging")
+        self._levels: list[Weighted] = []
+        self._level_N = np.zeros(N, np.int8)
+        self._bald_N = np.zeros(N)
+        self.rows = 0
+
+    def start(self) -> Array:
+        """BALD scores: the gains given no picks."""
+        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs))
+        self._levels = [self._configurations.posterior]
+        return self._clean(self._bald_N)
+
+    def refine(self, indices_n: Array) -> tuple[Array, Array]:
+        """Judge the points that are where the first one is by the next finer set of configurations.
+
+        The finer the set, the fewer points at a time: the first ones are likely to settle the rest.
+        """
+        level = self._level_N[indices_n[0]]
+        others_n = np.flatnonzero(self._level_N[indices_n] != level)
+        together = min(max(1, _TOGETHER // len(self._levels[level].weights)), *others_n[:1], len(indices_n))
+        done_m = indices_n[:together]
+        bounds_m = self._evaluate(done_m, self._levels[level])
+        self._level_N[done_m] += 1
+        return bounds_m, np.full(len(done_m), level == len(self._levels) - 1)
+
+    def gains(self, indices_n: Array) -> Array:
+        """Judge each point by all configurations."""
+        return self._evaluate(indices_n, self._configurations.posterior)
+
+    def add(self, index: int, bounds_N: Array) -> Array:
+        """Put a point into the batch."""
+        self._configurations.add(self._task.predictions.rows(np.array([index])).log_probs[0])
+        posterior = self._configurations.posterior
+        self._levels = [posterior]
+        for groups in _LEVELS:
+            if 4 * groups <= len(self._levels[0].weights):
+                self._levels.insert(0, self._levels[0].merged(groups, self._merging))
+        self._level_N.fill(0)
+        if self._configurations.exact:
+            return bounds_N
+        # Information is at most the mean divergence from any fixed distribution, here the averaged prediction; with
+        # weights W_k on the samples that is Σ_k W_k KL(p_ik | p̄_i), at most K · max_k W_k times the BALD score.
+        weight = float((posterior.probabilities[:, None] * posterior.weights).sum(0).max()) * posterior.weights.shape[1]
+        return self._clean(self._bald_N * weight)
+
+    def standard_error(self, index: int) -> float:
+        """Standard error of the current gain of a point."""
+        row = self._task.predictions.rows(np.array([index]))
+        return self._configurations.standard_error(row.probs[0], row.log_probs[0])
+
+    def _clean(self, values: Array) -> Array:
+        return np.where(values > self._noise, values, 0.0)
+
+    def _evaluate(self, indices_n: Array, weighted: Weighted) -> Array:
+        gains_n = np.empty(len(indices_n))
+        step = 1024
+        for start in range(0, len(indices_n), step):
+            part = slice(start, start + step)
+            block = self._task.predictions.rows(indices_n[part])
+            entropies_n_K = member_entropies(block.log_probs, block.probs)
+            gains_n[part] = weighted.gains(block.probs, entropies_n_K).numpy()
+        self.rows += len(indices_n)
+        return self._clean(gains_n)
+
+
+@method(
+    "batchbald",
+    summary="Greedy joint information of the whole batch.",
+    formula="argmax_i I(y_i; θ | y_S), exact while C^|S| ≤ configurations, then over stratified label draws",
+    paper="Kirsch, van Amersfoort, Gal: BatchBALD, NeurIPS 2019",
+    parameters={
+        "configurations": "How many joint label configurations to enumerate at most, then to draw.",
+        "engine": ENGINE_HELP,
+    },
+    stochastic=True,
+)
+def batchbald(task: Task, *, configurations: int = 10_000, engine: Engine = "lazy") -> Picks:
+    """Select by joint information (see `JointInformation` for why lazy evaluation is right on sampled gains)."""
+    if configurations < 1:
+        raise ParameterError(f"batchbald: configurations must be at least 1, not {configurations}.")
+    objective = JointInformation(task, configurations)
+    errors: list[float] = []
+    picks = lazy.run(
+        objective,
+        task.batch_size,
+        engine=engine,
+        tolerance=information_tolerance(task.predictions.shape[1]),
+        report=task.report,
+        on_pick=lambda index: errors.append(objective.standard_error(index)),
+    )
+    picks.standard_error = np.array(errors)
+    return picks

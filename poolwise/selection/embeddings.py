@@ -1,0 +1,71 @@
+"""Embeddings read in blocks, and distances to single points."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from poolwise.errors import MissingInputError
+from poolwise.predictions.arrays import Array
+from poolwise.selection.task import Task
+
+
+class Embeddings:
+    """`[N, D]` embeddings in float32, shifted by their mean; kept whole if they fit the memory budget.
+
+    Shifting changes no distance, and saves the digits that a large common offset would cost.
+    """
+
+    def __init__(self, source_N_D: Array, shift_D: Array, memory: int) -> None:
+        self._source, self._shift = source_N_D, shift_D
+        self._step = max(1, (1 << 22) // (4 * source_N_D.shape[1]))
+        self._whole: Tensor | None = None
+        if source_N_D.size * 4 <= memory // 2:
+            self._whole = self._convert(source_N_D)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def _convert(self, rows: Array) -> Tensor:
+        return torch.from_numpy(np.subtract(rows, self._shift, dtype=np.float32, order="C"))
+
+    def rows(self, indices_n: Array) -> Tensor:
+        """`[n, D]` embeddings of some points."""
+        return self._convert(self._source[indices_n])
+
+    def blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        """All embeddings in order."""
+        if self._whole is not None:
+            yield slice(0, len(self)), self._whole
+            return
+        for start in range(0, len(self), self._step):
+            part = slice(start, min(start + self._step, len(self)))
+            yield part, self._convert(self._source[part])
+
+    def products(self, vector_D: Tensor) -> Tensor:
+        """`[N]` inner products of all embeddings with one vector."""
+        return torch.cat([torch.mv(block, vector_D) for _, block in self.blocks()])
+
+    def squared_norms(self) -> Tensor:
+        """`[N]` squared lengths."""
+        return torch.cat([block.square().sum(1) for _, block in self.blocks()])
+
+
+def needed(task: Task, method: str) -> Array:
+    """The pool's embeddings, or an error that says how to give them."""
+    if task.predictions.embeddings is None:
+        raise MissingInputError(
+            f"{method} needs embeddings: pass embeddings=, an [N, D] array of features such as the network's "
+            "last hidden layer (on the command line: --embeddings FILE.npy)."
+        )
+    return task.predictions.embeddings
+
+
+def mean_of(source_N_D: Array) -> Array:
+    """`[D]` float64 mean, in blocks."""
+    step = max(1, (1 << 22) // source_N_D.shape[1])
+    total_D = np.zeros(source_N_D.shape[1])
+    for start in range(0, len(source_N_D), step):
+        total_D += source_N_D[start : start + step].sum(0, dtype=np.float64)
+    return total_D / len(source_N_D)

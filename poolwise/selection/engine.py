@@ -1,0 +1,205 @@
+"""The lazy greedy engine: the exact greedy batch, at a small part of its price.
+
+A greedy method picks, B times over, the point whose *gain* given the picks so far is the largest. Gains cost work,
+but an objective also knows an upper bound of each: at first from one pass over the pool, later from the gain that a
+point had when fewer points were picked. The engine only refines points whose bound could still win (Minoux 1978).
+It is exact: every point it leaves alone has a bound below the gain of the pick, so refining it could change nothing.
+
+Ties go to the lowest index, in both engines.
+"""
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import numpy as np
+
+from poolwise.predictions.arrays import Array
+from poolwise.progress import Report, silent
+from poolwise.selection.task import Picks
+
+Engine = Literal["lazy", "full"]
+
+ENGINE_HELP = "'lazy' refines only points that could win; 'full' refines every point at every pick. Same picks."
+
+# How many points the engine looks at closely. The rest wait behind a threshold that none of them exceeds.
+_FRONT = 1024
+# The first block refined at a pick; later blocks double. A block costs a fixed overhead of about fifty points.
+_FIRST_BLOCK = 32
+
+
+class Objective(Protocol):
+    """A function of a growing batch, seen through the gains of single points.
+
+    Attributes:
+        shrinking: whether gains never grow as the batch grows.
+        floor: a gain that none can be below; points with such a bound need no work.
+        slack: by how much rounding may lift a gain above an earlier bound; 0 if it cannot.
+        pairs: how many pairs of points were compared so far, for the diagnostics.
+    """
+
+    shrinking: bool
+    floor: float
+    slack: float
+    pairs: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of the pool read after the first pass."""
+
+    def start(self) -> Array:
+        """`[N]` upper bounds of the gains given no picks."""
+
+    def refine(self, indices_n: Array) -> tuple[Array, Array]:
+        """Better bounds of some points given the picks so far, for a moderate amount of work.
+
+        Args:
+            indices_n: points in the order of their bounds, largest first.
+        Returns:
+            `[m]` bounds of the first m ≥ 1 of the points, and `[m]` whether each is now the exact gain. Repeated calls
+            reach the exact gain of every point.
+        """
+
+    def gains(self, indices_n: Array) -> Array:
+        """`[n]` exact gains of some points given the picks so far."""
+
+    def add(self, index: int, bounds_N: Array) -> Array:
+        """Take note of a pick.
+
+        Args:
+            index: the point picked.
+            bounds_N: `[N]` bounds known before it.
+        Returns:
+            `[N]` bounds that hold from now on; the same array if the old ones still do.
+        """
+
+
+class Greedy:
+    """The state of a greedy selection: bounds of all points, and the points already picked.
+
+    Args:
+        objective: where the gains come from.
+        engine: `"lazy"`, or `"full"` to refine every point at every pick.
+    """
+
+    def __init__(self, objective: Objective, engine: Engine = "lazy") -> None:
+        self.objective, self.engine = objective, engine
+        self.bounds_N = objective.start()
+        self.alive_N = np.ones(len(self.bounds_N), bool)
+        self._picks = 0
+        self._refined_at_N = np.full(len(self.bounds_N), -1)
+        self._front = np.empty(0, np.int64)
+        self._threshold = np.inf
+        self._last_block = _FIRST_BLOCK
+
+    def exact(self, indices_n: Array) -> Array:
+        """`[n]` whether the bounds of some points are their gains given the current picks."""
+        known: Array = self._refined_at_N[indices_n] == self._picks
+        return known | (self.bounds_N[indices_n] <= self.objective.floor)
+
+    def refine(self, indices_n: Array) -> None:
+        """Improve the bounds of some points, given in the order of their bounds."""
+        bounds_m, exact_m = self.objective.refine(indices_n)
+        done_m = indices_n[: len(bounds_m)]
+        self.bounds_N[done_m] = bounds_m
+        self._refined_at_N[done_m[exact_m]] = self._picks
+
+    def refine_all(self) -> None:
+        """Make the bounds of all points exact."""
+        rest = np.flatnonzero(self.alive_N & (self._refined_at_N != self._picks))
+        self.bounds_N[rest] = self.objective.gains(rest)
+        self._refined_at_N[rest] = self._picks
+
+    def best(self) -> tuple[int, float]:
+        """The point with the largest gain, and that gain."""
+        if self.engine == "full":
+            self.refine_all()
+            index = int(np.argmax(self.bounds_N))
+            return index, float(self.bounds_N[index])
+        block, refined, size = max(_FIRST_BLOCK, self._last_block // 2), 0, _FRONT
+        while True:
+            index, gain = self._leader()
+            open_n = self._challengers(index, gain)
+            hidden = self._threshold + self.objective.slack >= gain
+            if hidden and (len(open_n) == 0 or self.bounds_N[open_n].max() <= self._threshold):
+                if self.bounds_N.max() <= self.objective.floor:
+                    return int(np.argmax(self.alive_N)), self.objective.floor
+                self._choose_front(size)
+                size *= 2
+            elif len(open_n) == 0:
+                self._last_block = refined
+                return index, gain
+            else:
+                if len(open_n) > block:
+                    open_n = open_n[np.argpartition(-self.bounds_N[open_n], block)[:block]]
+                self.refine(open_n[np.argsort(-self.bounds_N[open_n])])
+                refined += len(open_n)
+                block *= 2
+
+    def take(self, index: int) -> None:
+        """Make a point the next pick."""
+        self.alive_N[index] = False
+        self.bounds_N[index] = -np.inf
+        self._picks += 1
+        bounds_N = self.objective.add(index, self.bounds_N)
+        if bounds_N is not self.bounds_N:
+            self.bounds_N, self._threshold = bounds_N, np.inf
+            self.bounds_N[~self.alive_N] = -np.inf
+
+    def _leader(self) -> tuple[int, float]:
+        """The exactly known point of the front with the largest gain, the lowest index on ties."""
+        known = self._front[self.exact(self._front) & self.alive_N[self._front]]
+        if len(known) == 0:
+            return -1, -np.inf
+        values = self.bounds_N[known]
+        gain = values.max()
+        return int(known[values == gain].min()), float(gain)
+
+    def _challengers(self, index: int, gain: float) -> Array:
+        """Points of the front that are not exactly known and could beat the leader, or tie with a lower index."""
+        front, slack = self._front, self.objective.slack
+        values = self.bounds_N[front]
+        could_win = (values + slack > gain) | ((values == gain) & (front < index))
+        result: Array = front[could_win & ~self.exact(front) & self.alive_N[front]]
+        return result
+
+    def _choose_front(self, size: int) -> None:
+        """Make the points with the largest bounds the front, and remember the largest bound behind it."""
+        if size >= len(self.bounds_N):
+            self._front, self._threshold = np.flatnonzero(self.alive_N), -np.inf
+        else:
+            order = np.argpartition(-self.bounds_N, size)
+            self._front, self._threshold = order[:size], float(self.bounds_N[order[size:]].max())
+
+
+def run(
+    objective: Objective,
+    batch_size: int,
+    *,
+    engine: Engine = "lazy",
+    tolerance: float = 0.0,
+    report: Report = silent,
+    on_pick: Callable[[int], None] | None = None,
+) -> Picks:
+    """Pick a batch greedily.
+
+    Args:
+        objective: what to maximise.
+        batch_size: how many points to pick.
+        engine: `"lazy"` or `"full"`; the picks are the same.
+        tolerance: gains up to this count as nothing.
+        report: told about progress.
+        on_pick: called with each point before it is added to the objective.
+    """
+    greedy = Greedy(objective, engine)
+    indices, scores = np.empty(batch_size, np.int64), np.empty(batch_size)
+    saturated_at = None
+    for t in range(batch_size):
+        index, gain = greedy.best()
+        if gain <= tolerance and saturated_at is None:
+            saturated_at = t
+        if on_pick is not None:
+            on_pick(index)
+        indices[t], scores[t] = index, gain
+        greedy.take(index)
+        report("picking", t + 1, batch_size)
+    return Picks(indices, scores, tolerance, saturated_at, objective.pairs, objective.rows)

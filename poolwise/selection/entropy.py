@@ -1,0 +1,17 @@
+"""Entropy: the averaged prediction is the most spread out (section 2.2.1 of the paper)."""
+
+from poolwise.information.entropies import predictive_entropy
+from poolwise.registry import method
+from poolwise.selection.ranking import take_top
+from poolwise.selection.task import Picks, Task
+
+
+@method(
+    "entropy",
+    summary="Largest entropy of the mean prediction.",
+    formula="top b of H[p̄_i]",
+    paper="Shannon 1948; Settles: Active Learning Literature Survey, 2009",
+)
+def entropy(task: Task) -> Picks:
+    """Select the top b."""
+    return take_top(task.scores(lambda block: predictive_entropy(block.probs)), task.batch_size)

@@ -1,0 +1,24 @@
+"""EPIG: expected information about the labels of target points (Bickford Smith et al. 2023)."""
+
+from poolwise.information.lookahead import expected_information
+from poolwise.information.pairs import Deviations
+from poolwise.registry import method
+from poolwise.selection.ranking import take_top
+from poolwise.selection.references import SAMPLE_HELP, TARGETS_HELP, reference_probs
+from poolwise.selection.task import Picks, Task
+
+
+@method(
+    "epig",
+    summary="Most information about the labels of target points.",
+    formula="top b of mean_r I(y_i; y_r) over the targets r",
+    paper="Bickford Smith, Kirsch, Farquhar, Gal, Foster, Rainforth: "
+    "Prediction-Oriented Bayesian Active Learning, AISTATS 2023",
+    parameters={"targets": TARGETS_HELP, "sample": SAMPLE_HELP},
+    stochastic=True,
+)
+def epig(task: Task, *, targets: object = None, sample: int = 500) -> Picks:
+    """Select the top b."""
+    references = Deviations.of(reference_probs(task, targets, sample))
+    scores_N = task.scores(lambda block: expected_information(Deviations.of(block.probs), references))
+    return take_top(scores_N, task.batch_size)

@@ -1,0 +1,17 @@
+"""Least confidence: the most likely class is the least likely (equation 2 of the paper, on the mean prediction)."""
+
+from poolwise.information.uncertainty import least_confidence as score
+from poolwise.registry import method
+from poolwise.selection.ranking import take_top
+from poolwise.selection.task import Picks, Task
+
+
+@method(
+    "least-confidence",
+    summary="Smallest probability of the most likely class.",
+    formula="top b of 1 - max_c p̄_i(c)",
+    paper="Lewis, Gale: A Sequential Algorithm for Training Text Classifiers, 1994",
+)
+def least_confidence(task: Task) -> Picks:
+    """Select the top b."""
+    return take_top(task.scores(lambda block: score(block.probs)), task.batch_size)

@@ -1,0 +1,43 @@
+"""Power Large BatchBALD: each pick drawn in proportion to a power of its LBB gain (the paper, section 2.5)."""
+
+from poolwise.registry import method
+from poolwise.selection import race
+from poolwise.selection.engine import ENGINE_HELP, Engine
+from poolwise.selection.power_bald import ALPHA_HELP, check_alpha
+from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, PairwiseRedundancy, Redundancy
+from poolwise.selection.saturation import information_tolerance
+from poolwise.selection.task import Picks, Task
+
+
+@method(
+    "power-lbb",
+    summary="Large BatchBALD, each pick drawn in proportion to a power of its gain given the picks so far.",
+    formula="P(i) ∝ gain_i^α, gains as in lbb",
+    paper="Rubashevskii, Kotova, Panov: Scalable Batch Acquisition for Deep Bayesian Active Learning, SDM 2023",
+    parameters={
+        "alpha": ALPHA_HELP,
+        "redundancy": REDUNDANCY_HELP,
+        "pairs": PAIRS_HELP,
+        "engine": ENGINE_HELP,
+    },
+    stochastic=True,
+)
+def power_lbb(
+    task: Task,
+    *,
+    alpha: float = 1.0,
+    redundancy: Redundancy = "normalised",
+    pairs: Pairs = "unordered",
+    engine: Engine = "lazy",
+) -> Picks:
+    """Draw the batch (see `race` for how the draws are made exactly and lazily)."""
+    check_alpha("power-lbb", alpha)
+    return race.run(
+        PairwiseRedundancy(task, redundancy, pairs),
+        task.batch_size,
+        alpha,
+        task.generator("race"),
+        engine=engine,
+        tolerance=information_tolerance(task.predictions.shape[1]),
+        report=task.report,
+    )

@@ -1,0 +1,122 @@
+"""One call: from predictions to the points to label next."""
+
+import time
+import warnings
+from numbers import Integral
+
+import numpy as np
+import torch
+
+from poolwise import memory as budget
+from poolwise import registry
+from poolwise.errors import BatchSizeError, SaturationWarning
+from poolwise.information.entropies import ceiling
+from poolwise.information.joint import batch_information
+from poolwise.predictions import Predictions
+from poolwise.predictions.arrays import Array
+from poolwise.progress import Report, silent
+from poolwise.seeding import stream
+from poolwise.selection.batch import Batch, Diagnostics
+from poolwise.selection.candidates import choose
+from poolwise.selection.task import Picks, Task
+
+# Label configurations behind the information estimate: its standard error is then about 0.01 nats.
+_CONFIGURATIONS = 1024
+# The estimate is skipped, unless asked for, if batch size · configurations · (samples + classes) is above this,
+# which takes about ten seconds.
+_INFORMATION_COST = 2_000_000_000
+
+
+def select(
+    predictions: object,
+    batch_size: int,
+    method: str = "power-lbb",
+    *,
+    seed: int = 0,
+    candidates: object = None,
+    embeddings: object = None,
+    labelled_embeddings: object = None,
+    memory: int | str = budget.DEFAULT,
+    information: bool | None = None,
+    report: Report = silent,
+    **parameters: object,
+) -> Batch:
+    """Choose the points to label next.
+
+    Args:
+        predictions: `[N, K, C]` log-probabilities (NumPy or PyTorch), or a `Predictions` object.
+        batch_size: how many points to choose.
+        method: name of a method; `poolwise.methods()` lists them.
+        seed: root of all randomness; the same seed gives the same batch.
+        candidates: restrict the choice: a share drawn at random such as `"10%"`, a number, or positions.
+        embeddings: `[N, D]` features of the pool, for the methods that need them.
+        labelled_embeddings: `[L, D]` features of the points that are labelled already.
+        memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
+        information: whether to estimate the joint information of the batch; by default unless it would take long.
+        report: called with (stage, done, total) as the work goes on.
+        parameters: the method's own parameters.
+    Returns:
+        The batch: `indices`, `scores` and `diagnostics`.
+    """
+    started = time.perf_counter()
+    chosen_method = registry.find(method)
+    checked = chosen_method.check(parameters)
+    pool = (
+        predictions if isinstance(predictions, Predictions) else Predictions.from_log_probs(predictions, validate=False)
+    )
+    if embeddings is not None or labelled_embeddings is not None:
+        pool = pool.with_embeddings(embeddings, labelled_embeddings)
+    _check_batch_size(batch_size, len(pool))
+    space = budget.parse(memory)
+    subset = choose(candidates, len(pool), batch_size, seed)
+    task = Task(pool if subset is None else pool.take(subset), int(batch_size), seed, space, report)
+    stream(seed)  # a bad seed is an error for every method, not only for those that draw
+    with torch.inference_mode():
+        picks: Picks = chosen_method.run(task, **checked)
+        task.predictions.check(space, report)
+        curve = _information(task, picks.indices, information)
+    diagnostics = Diagnostics(
+        ceiling=ceiling(pool.shape[1]),
+        information=curve,
+        saturated_at=picks.saturated_at,
+        tolerance=picks.tolerance,
+        standard_error=picks.standard_error,
+        considered=len(task.predictions),
+        pairs=picks.pairs,
+        rows=picks.rows,
+        seconds=time.perf_counter() - started,
+    )
+    if picks.saturated_at is not None:
+        warnings.warn(
+            _saturation_message(method, diagnostics, pool.shape[1], batch_size),
+            SaturationWarning,
+            stacklevel=2,
+        )
+    indices = picks.indices if subset is None else subset[picks.indices]
+    return Batch(indices.astype(np.int64), picks.scores.astype(np.float64), diagnostics, method)
+
+
+def _check_batch_size(batch_size: int, N: int) -> None:
+    if isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1:
+        raise BatchSizeError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
+    if batch_size > N:
+        raise BatchSizeError(f"batch_size is {batch_size}, but the pool has only {N} points. Ask for at most {N}.")
+
+
+def _information(task: Task, indices_B: Array, asked: bool | None) -> Array | None:
+    _, K, C = task.predictions.shape
+    cost = len(indices_B) * _CONFIGURATIONS * (K + C)
+    if asked is False or (asked is None and cost > _INFORMATION_COST):
+        return None
+    log_probs_B_K_C = task.predictions.rows(indices_B).log_probs
+    return batch_information(log_probs_B_K_C, _CONFIGURATIONS, task.generator("information"))
+
+
+def _saturation_message(method: str, diagnostics: Diagnostics, K: int, batch_size: int) -> str:
+    at = diagnostics.saturated_at or 0
+    return (
+        f"{method} saturated: after {at} of {batch_size} picks no remaining point had a gain above "
+        f"{diagnostics.tolerance:.2g}, so the other {batch_size - at} are arbitrary. The {K} posterior samples can tell "
+        f"at most ln {K} = {diagnostics.ceiling:.2f} nats in all. What helps: more posterior samples, a smaller batch, "
+        "method='power-lbb', or another redundancy."
+    )

@@ -1,0 +1,31 @@
+"""SMOCU: expected fall of the soft mean objective cost of uncertainty (Zhao et al. 2021)."""
+
+from poolwise.errors import ParameterError
+from poolwise.information.lookahead import expected_confidence_gain
+from poolwise.information.pairs import Deviations
+from poolwise.registry import method
+from poolwise.selection.ranking import take_top
+from poolwise.selection.references import SAMPLE_HELP, TARGETS_HELP, reference_probs
+from poolwise.selection.task import Picks, Task
+
+
+@method(
+    "smocu",
+    summary="Largest expected fall of the classification cost of uncertainty at target points.",
+    formula="top b of mean_r [ E_y softmax_c q_r(c | y) - softmax_c p̄_r(c) ], softmax_c x = (1/s) ln Σ_c exp(s x_c)",
+    paper="Zhao, Dougherty, Yoon, Alexander, Qian: "
+    "Uncertainty-aware Active Learning for Optimal Bayesian Classifier, 2021",
+    parameters={
+        "targets": TARGETS_HELP,
+        "sample": SAMPLE_HELP,
+        "softness": "s, above 0: the larger, the closer to the hard maximum of the original cost.",
+    },
+    stochastic=True,
+)
+def smocu(task: Task, *, targets: object = None, sample: int = 200, softness: float = 10.0) -> Picks:
+    """Select the top b."""
+    if not softness > 0:
+        raise ParameterError(f"smocu: softness must be above 0, not {softness}.")
+    probs_r_K_C = reference_probs(task, targets, sample)
+    scores_N = task.scores(lambda b: expected_confidence_gain(Deviations.of(b.probs), probs_r_K_C, softness))
+    return take_top(scores_N, task.batch_size)
