@@ -35,10 +35,10 @@ def member_entropies(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor) -> Tensor:
     return torch.mul(log_probs_N_K_C, probs_N_K_C).sum(2).neg_()
 
 
-def conditional_entropy(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor) -> Tensor:
+def conditional_entropy(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor, scratch_N_K_C: Tensor | None = None) -> Tensor:
     """`[N]` entropy left in a label once the parameters are known, `mean_k H[y | θ_k]`."""
     n, K, _ = probs_N_K_C.shape
-    return torch.mul(log_probs_N_K_C, probs_N_K_C).view(n, -1).sum(1).div_(-K)
+    return torch.mul(log_probs_N_K_C, probs_N_K_C, out=scratch_N_K_C).view(n, -1).sum(1).div_(-K)
 
 
 def ceiling(K: int, C: int | None = None) -> float:
@@ -46,11 +46,16 @@ def ceiling(K: int, C: int | None = None) -> float:
     return math.log(K if C is None else min(K, C))
 
 
-def bald(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor) -> Tensor:
+def bald(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor, scratch_N_K_C: Tensor | None = None) -> Tensor:
     """`[N]` mutual information between the label and the posterior sample, `H[y] - mean_k H[y | θ_k]`.
 
     The result is clamped to its range, 0 to `ln min(K, C)`, which it can leave by rounding only.
+
+    Args:
+        log_probs_N_K_C: `[N, K, C]` finite log-probabilities.
+        probs_N_K_C: `[N, K, C]` probabilities.
+        scratch_N_K_C: `[N, K, C]` room to work in.
     """
     _, K, C = probs_N_K_C.shape
-    difference = predictive_entropy(probs_N_K_C) - conditional_entropy(log_probs_N_K_C, probs_N_K_C)
-    return difference.clamp_(0.0, ceiling(K, C))
+    known = conditional_entropy(log_probs_N_K_C, probs_N_K_C, scratch_N_K_C)
+    return (predictive_entropy(probs_N_K_C) - known).clamp_(0.0, ceiling(K, C))

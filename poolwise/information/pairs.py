@@ -68,22 +68,29 @@ def _phi(delta: Tensor) -> Tensor:
 
 
 def aligned(a: Deviations, b: Deviations) -> Tensor:
-    """`[n]` information between each point of `a` and the point of `b` in the same place."""
+    """`[n]` information between each point of `a` and the point of `b` in the same place.
+
+    Every pair is a product of its own, of the same shape, so its value does not depend on which other pairs are computed
+    with it, to the last bit. Selection relies on that: equal points must have equal gains.
+    """
     K = a.ratios.shape[1]
     phi_n_C_C = _phi(torch.bmm(a.ratios.transpose(1, 2), b.ratios).div_(K))
     return phi_n_C_C.mul_(b.means[:, None, :]).sum(2).mul_(a.means).sum(1).clamp_min_(0.0)
 
 
 def crossed(a: Deviations, b: Deviations) -> Tensor:
-    """`[n, r]` information between every point of `a` (n points) and every point of `b` (r points)."""
+    """`[n, r]` information between every point of `a` (n points) and every point of `b` (r points).
+
+    One matrix product for all pairs, twice as fast as `aligned`, but the last bits may depend on the shape of the block.
+    """
     n, K, C = a.ratios.shape
     r = len(b)
-    # Short side first, long side last: the shape that matrix products are fastest in.
-    short_rC_K = b.ratios.transpose(1, 2).reshape(r * C, K)
-    long_K_nC = a.ratios.transpose(0, 1).reshape(K, n * C)
-    phi_rC_nC = _phi(torch.mm(short_rC_K, long_K_nC).div_(K)).mul_(a.means.view(1, n * C))
-    over_a_rC_n = torch.mv(phi_rC_nC.view(r * C * n, C), phi_rC_nC.new_ones(C)).view(r, C, n)
-    return over_a_rC_n.mul_(b.means[:, :, None]).sum(1).clamp_min_(0.0).T
+    # The side with fewer points comes first: long rows are what matrix products and logarithms are fastest on.
+    rows_rC_K = b.ratios.transpose(1, 2).reshape(r * C, K)
+    columns_K_nC = a.ratios.transpose(0, 1).reshape(K, n * C)
+    phi_r_C_nC = _phi(torch.mm(rows_rC_K, columns_K_nC).div_(K)).view(r, C, n * C)
+    over_b_r_n_C = torch.bmm(b.means[:, None, :], phi_r_C_nC).view(r, n, C)
+    return over_b_r_n_C.mul_(a.means).sum(2).clamp_min_(0.0).T
 
 
 def with_itself(a: Deviations) -> Tensor:

@@ -1,5 +1,6 @@
 """From what a caller holds (NumPy, PyTorch) to plain NumPy views, without a copy where none is needed."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,11 @@ _FLOATS = (np.float16, np.float32, np.float64)
 
 
 def as_array(values: object, what: str) -> Array:
-    """A NumPy view of an array or tensor of floats; a copy only for a GPU, bfloat16 or a list."""
+    """A NumPy view of an array or tensor of floats.
+
+    A copy is made only of what PyTorch cannot view: a list, bfloat16, memory of a GPU, negative strides or foreign byte
+    order.
+    """
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
         if values.dtype == torch.bfloat16:
@@ -24,7 +29,16 @@ def as_array(values: object, what: str) -> Array:
             f"{what} must be float16, float32 or float64, not {array.dtype}. "
             "Convert them, for example with x.astype('float32')."
         )
+    if any(stride < 0 for stride in array.strides) or not array.dtype.isnative:
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
     return array
+
+
+def as_view(array: Array) -> torch.Tensor:
+    """A tensor on the memory of an array, which may be read-only: nothing in Poolwise writes to what it is given."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
 
 
 def as_embeddings(values: object, what: str, rows: int | None = None) -> Array:

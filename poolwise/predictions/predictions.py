@@ -1,10 +1,11 @@
 """Predictions of K posterior samples for N points over C classes, wherever they are stored."""
 
 import mmap
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Literal, Self, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -12,13 +13,15 @@ from torch import Tensor
 
 from poolwise import memory as budget
 from poolwise.errors import EmptyPoolError, ParameterError, ShapeError
-from poolwise.predictions.arrays import Array, as_array, as_embeddings
+from poolwise.parallel import one_thread_an_operation, ordered_map
+from poolwise.predictions.arrays import Array, as_array, as_embeddings, as_view
 from poolwise.predictions.files import open_array
 from poolwise.predictions.validation import check_block
 from poolwise.progress import Report, silent
 
 Kind = Literal["log-probs", "probs", "logits"]
 Layout = Literal["NKC", "KNC", "NCK"]
+Result = TypeVar("Result")
 
 # Finite stand-ins for log 0 whose exponential is exactly 0, so that 0 · log 0 is 0 and never NaN.
 _LOG_ZERO = {torch.float32: -110.0, torch.float64: -750.0}
@@ -29,10 +32,26 @@ _RELEASE_EVERY = 1 << 26
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows of the pool: `[n, K, C]` log-probabilities (finite, log 0 replaced) and probabilities."""
+    """Some rows of the pool.
+
+    Attributes:
+        log_probs: `[n, K, C]` log-probabilities, finite: log 0 is replaced by a number whose exponential is 0.
+        probs: `[n, K, C]` probabilities.
+        scratch: `[n, K, C]` room for intermediate results. Fresh memory costs more than the arithmetic on it.
+    """
 
     log_probs: Tensor
     probs: Tensor
+    scratch: Tensor
+
+    @classmethod
+    def empty(cls, n: int, K: int, C: int, dtype: torch.dtype) -> "Block":
+        """Room for n rows."""
+        return cls(*torch.empty(3, n, K, C, dtype=dtype))
+
+    def first(self, n: int) -> "Block":
+        """The first n rows, in the same place."""
+        return Block(self.log_probs[:n], self.probs[:n], self.scratch[:n])
 
 
 class Predictions:
@@ -46,7 +65,7 @@ class Predictions:
 
     def __init__(
         self,
-        source_N_K_C: Array,
+        source_N_K_C: Tensor,
         kind: Kind,
         *,
         embeddings: Array | None = None,
@@ -56,8 +75,7 @@ class Predictions:
         checked: bool = False,
     ) -> None:
         self._source, self._kind, self._index, self._mapping = source_N_K_C, kind, index_N, mapping
-        self._stored = torch.from_numpy(np.empty(0, source_N_K_C.dtype)).dtype
-        self.dtype = torch.float64 if self._stored == torch.float64 else torch.float32
+        self.dtype = torch.float64 if source_N_K_C.dtype == torch.float64 else torch.float32
         self.embeddings, self.labelled_embeddings = embeddings, labelled_embeddings
         self._checked = checked
 
@@ -168,7 +186,7 @@ class Predictions:
         if 0 in array.shape:
             raise ShapeError(f"predictions need at least one sample and one class, not {list(array.shape)} [N, K, C].")
         features, labelled = _check_embeddings(embeddings, labelled_embeddings, len(array))
-        predictions = cls(array, kind, embeddings=features, labelled_embeddings=labelled, mapping=mapping)
+        predictions = cls(as_view(array), kind, embeddings=features, labelled_embeddings=labelled, mapping=mapping)
         if validate:
             predictions.check()
         return predictions
@@ -202,7 +220,7 @@ class Predictions:
     def __repr__(self) -> str:
         N, K, C = self.shape
         where = "mapped " if self._mapping else ""
-        return f"Predictions(N={N}, K={K}, C={C}, {where}{self._source.dtype} {self._kind})"
+        return f"Predictions(N={N}, K={K}, C={C}, {where}{self._source.dtype} {self._kind})".replace("torch.", "")
 
     @property
     def row_bytes(self) -> int:
@@ -210,20 +228,42 @@ class Predictions:
         _, K, C = self.shape
         return K * C * (8 if self.dtype == torch.float64 else 4)
 
-    def blocks(
-        self, memory: int = budget.DEFAULT, report: Report = silent, stage: str = "reading the pool"
-    ) -> Iterator[tuple[slice, Block]]:
-        """Walk the pool in order, in blocks sized for the cache and the memory budget.
+    def scan(
+        self,
+        kernel: Callable[[Block], Result],
+        memory: int = budget.DEFAULT,
+        report: Report = silent,
+        stage: str = "reading the pool",
+    ) -> Iterator[tuple[slice, Result]]:
+        """Walk the pool in order, in blocks sized for the cache and the memory budget, several at a time.
 
-        The first complete walk also checks the values. Results must not depend on the size of a block.
+        The first complete walk also checks the values.
+
+        Args:
+            kernel: from a block of rows to whatever is wanted of them; each row's part must depend on that row only,
+                so that no result depends on the size of a block. The block is reused, so the result must not be a
+                view of it.
+            memory: working memory to stay within, in bytes.
+            report: told about progress.
+            stage: what to call the walk.
+        Yields:
+            The rows and the kernel's result for each block.
         """
         step = budget.block_rows(self.row_bytes, memory)
-        released = 0
-        for start in range(0, len(self), step):
-            rows = slice(start, min(start + step, len(self)))
+        parts = [slice(start, min(start + step, len(self))) for start in range(0, len(self), step)]
+        checked, released, room = self._checked, 0, threading.local()
+
+        def work(rows: slice) -> Result:
+            if not hasattr(room, "block"):
+                room.block = Block.empty(min(step, len(self)), *self.shape[1:], self.dtype)
+            block: Block = room.block.first(rows.stop - rows.start)
             positions_n = np.arange(rows.start, rows.stop) if self._index is None else self._index[rows]
-            raw = self._source[rows] if self._index is None else self._source[positions_n]
-            yield rows, self._read(raw, None if self._checked else positions_n)
+            stored = self._source[rows] if self._index is None else self._source[torch.from_numpy(positions_n)]
+            self._read(stored, block, None if checked else positions_n)
+            return kernel(block)
+
+        for rows, result in zip(parts, ordered_map(work, parts), strict=True):
+            yield rows, result
             report(stage, rows.stop, len(self))
             released += step * self.row_bytes
             if self._mapping is not None and released >= _RELEASE_EVERY:
@@ -233,7 +273,10 @@ class Predictions:
 
     def rows(self, indices_n: Array) -> Block:
         """The rows at some positions of the pool, in the order asked for."""
-        return self._read(self._source[indices_n if self._index is None else self._index[indices_n]], None)
+        block = Block.empty(len(indices_n), *self.shape[1:], self.dtype)
+        positions_n = indices_n if self._index is None else self._index[indices_n]
+        self._read(self._source[torch.from_numpy(positions_n)], block, None)
+        return block
 
     def take(self, indices_n: Array) -> "Predictions":
         """The points at some positions of the pool, as predictions of their own; the predictions are not copied."""
@@ -250,30 +293,32 @@ class Predictions:
     def check(self, memory: int = budget.DEFAULT, report: Report = silent) -> None:
         """Check every value in one streaming pass, unless an earlier pass did."""
         if not self._checked:
-            for _ in self.blocks(memory, report, "checking the pool"):
-                pass
+            with one_thread_an_operation():
+                for _ in self.scan(lambda block: None, memory, report, "checking the pool"):
+                    pass
 
-    def _read(self, rows: Array, check_n: Array | None) -> Block:
+    def _read(self, stored: Tensor, block: Block, check_n: Array | None) -> None:
         """Turn stored rows into a block; check them if their positions in the source are given."""
-        floor = _LOG_ZERO[self.dtype]
-        floats = np.float64 if self.dtype == torch.float64 else np.float32
+        log_probs, probs, floor = block.log_probs, block.probs, _LOG_ZERO[self.dtype]
         if self._kind == "log-probs":
-            # One pass that copies, converts and replaces log 0.
-            raw = log_probs = torch.from_numpy(np.maximum(rows, floats(floor), dtype=floats, order="C"))
-            probs = log_probs.exp()
+            raw = log_probs
+            raw.copy_(stored).clamp_min_(floor)
+            torch.exp(log_probs, out=probs)
         elif self._kind == "probs":
-            raw = probs = torch.from_numpy(np.array(rows, floats, order="C"))
-            log_probs = probs.log().clamp_min_(floor)
+            raw = probs
+            raw.copy_(stored)
+            torch.log(probs, out=log_probs).clamp_min_(floor)
         else:
-            raw = torch.from_numpy(np.array(rows, floats, order="C"))
-            log_probs = raw.log_softmax(2).clamp_min_(floor)
-            probs = log_probs.exp()
+            raw = block.scratch
+            raw.copy_(stored)
+            torch.log_softmax(raw, 2, out=log_probs).clamp_min_(floor)
+            torch.exp(log_probs, out=probs)
         if check_n is not None:
-            check_block(raw, probs, self._kind, self._stored, check_n)
-        if self._stored == torch.float16 and self._kind != "logits":
+            check_block(raw, probs, self._kind, self._source.dtype, check_n)
+        if self._source.dtype == torch.float16 and self._kind != "logits":
             sums = probs.sum(2, keepdim=True)
-            probs, log_probs = probs.div_(sums), log_probs.sub_(sums.log()).clamp_min_(floor)
-        return Block(log_probs, probs)
+            probs.div_(sums)
+            log_probs.sub_(sums.log()).clamp_min_(floor)
 
 
 def _check_embeddings(embeddings: object, labelled_embeddings: object, rows: int) -> tuple[Array | None, Array | None]:

@@ -27,7 +27,7 @@ def _score(x: object, kernel: Callable[[Block], Tensor]) -> Array | Tensor:
 
 def bald(x: object) -> Array | Tensor:
     """Mutual information between label and posterior sample, `[N]`, in nats (Houlsby et al. 2011)."""
-    return _score(x, lambda block: entropies.bald(block.log_probs, block.probs))
+    return _score(x, lambda block: entropies.bald(block.log_probs, block.probs, block.scratch))
 
 
 def entropy(x: object) -> Array | Tensor:
@@ -37,7 +37,7 @@ def entropy(x: object) -> Array | Tensor:
 
 def conditional_entropy(x: object) -> Array | Tensor:
     """Average entropy of the samples' predictions, `[N]`, in nats: the part that no amount of labels removes."""
-    return _score(x, lambda block: entropies.conditional_entropy(block.log_probs, block.probs))
+    return _score(x, lambda block: entropies.conditional_entropy(block.log_probs, block.probs, block.scratch))
 
 
 def least_confidence(x: object) -> Array | Tensor:

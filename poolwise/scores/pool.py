@@ -6,6 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from poolwise import memory as budget
+from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions import Block, Predictions
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
@@ -20,6 +21,7 @@ def score_pool(
 ) -> Array:
     """`[N]` float64 scores of all points, one pass over the pool."""
     scores_N = np.empty(len(predictions))
-    for rows, block in predictions.blocks(memory, report, stage):
-        scores_N[rows] = kernel(block).numpy()
+    with one_thread_an_operation():
+        for rows, scores_n in predictions.scan(kernel, memory, report, stage):
+            scores_N[rows] = scores_n.numpy()
     return scores_N

@@ -42,9 +42,8 @@ def residuals(block: Block, members: str) -> Tensor:
 def badge(task: Task, *, members: Literal["mean", "all"] = "mean") -> Picks:
     """Draw the batch; the score of a pick is its squared distance to the picks before it."""
     pool = Embeddings(needed(task, "badge"), np.zeros(1), task.memory)
-    factors_N_A = torch.cat(
-        [residuals(block, members) for _, block in task.predictions.blocks(task.memory, task.report)]
-    )
+    scan = task.predictions.scan(lambda block: residuals(block, members), task.memory, task.report)
+    factors_N_A = torch.cat([factors_n_A for _, factors_n_A in scan])
     lengths_N = factors_N_A.square().sum(1) * pool.squared_norms()
     noise = _NOISE * float(lengths_N.max())
     generator = task.generator("k-means++")

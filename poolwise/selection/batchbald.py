@@ -6,6 +6,7 @@ import torch
 from poolwise.errors import ParameterError
 from poolwise.information.entropies import bald, member_entropies
 from poolwise.information.joint import Configurations, Weighted
+from poolwise.parallel import ordered_map
 from poolwise.predictions.arrays import Array
 from poolwise.registry import method
 from poolwise.selection import engine as lazy
@@ -51,7 +52,7 @@ class JointInformation:
 
     def start(self) -> Array:
         """BALD scores: the gains given no picks."""
-        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs))
+        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs, block.scratch))
         self._levels = [self._configurations.posterior]
         return self._clean(self._bald_N)
 
@@ -97,15 +98,14 @@ class JointInformation:
         return np.where(values > self._noise, values, 0.0)
 
     def _evaluate(self, indices_n: Array, weighted: Weighted) -> Array:
-        gains_n = np.empty(len(indices_n))
-        step = 1024
-        for start in range(0, len(indices_n), step):
-            part = slice(start, start + step)
-            block = self._task.predictions.rows(indices_n[part])
-            entropies_n_K = member_entropies(block.log_probs, block.probs)
-            gains_n[part] = weighted.gains(block.probs, entropies_n_K).numpy()
+        def work(some_m: Array) -> Array:
+            block = self._task.predictions.rows(some_m)
+            return weighted.gains(block.probs, member_entropies(block.log_probs, block.probs)).numpy()
+
         self.rows += len(indices_n)
-        return self._clean(gains_n)
+        step = max(1, min(1024, _TOGETHER // len(weighted.weights)))
+        parts = [indices_n[start : start + step] for start in range(0, len(indices_n), step)]
+        return self._clean(np.concatenate([np.empty(0), *ordered_map(work, parts)]))
 
 
 @method(

@@ -24,7 +24,7 @@ ENGINE_HELP = "'lazy' refines only points that could win; 'full' refines every p
 # How many points the engine looks at closely. The rest wait behind a threshold that none of them exceeds.
 _FRONT = 1024
 # The first block refined at a pick; later blocks double. A block costs a fixed overhead of about fifty points.
-_FIRST_BLOCK = 32
+_FIRST_BLOCK = 128
 
 
 class Objective(Protocol):

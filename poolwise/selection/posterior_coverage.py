@@ -18,6 +18,7 @@ from torch import Tensor
 
 from poolwise.errors import ParameterError
 from poolwise.information.uncertainty import margin as margin_score
+from poolwise.parallel import ordered_map
 from poolwise.predictions.arrays import Array
 from poolwise.registry import method
 from poolwise.selection import engine as lazy
@@ -33,25 +34,44 @@ _BLOCK = 1 << 20
 class Coverage:
     """Facility location on the positive part of the cosine, for the engine.
 
+    A point i adds to the coverage of j only where `r_ij` is above what j is covered already. If i and t picks were equally
+    likely to be the best informant of j, that would be so for one pair in t + 1; after greedy picks it is a third of
+    that. Once these pairs are few enough to be kept they are listed, and a gain is a short sum instead of T products of
+    vectors.
+
     Args:
         features_T_F: `[T, F]` rows of length one, or zero for a point that tells nothing.
         weights_T: `[T]` what each point counts for.
+        memory: bytes that the lists may take.
     """
 
     shrinking = True
     floor = 0.0
     rows = 0
 
-    def __init__(self, features_T_F: Tensor, weights_T: Tensor) -> None:
+    def __init__(self, features_T_F: Tensor, weights_T: Tensor, memory: int) -> None:
         self._features, self._weights = features_T_F, weights_T
         self._covered_T = torch.zeros_like(weights_T)
-        # Sums of T float32 terms, in another order or a block of another shape, may differ by this much.
-        self.slack = 1e-6 * float(weights_T.sum())
+        self._lists: _Lists | None = None
+        T = len(weights_T)
+        self._picks, self._next_lists = 0, max(1, T * T * 8 // (3 * max(1, memory)))
+        # Rounding of T float32 terms that are summed in blocks of another shape, with plenty to spare.
+        self.slack = 3e-8 * float(weights_T.sum())
         self.pairs = 0
 
     def start(self) -> Array:
-        """Coverage of each point alone."""
-        return self.gains(np.arange(len(self._weights)))
+        """Upper bounds of the coverage of each point alone, `½ (<s, z_i> + sqrt(Σ_j u_j · z_i' M z_i))`.
+
+        The positive part is half of a number plus its size: the first half sums to a product with `s = Σ_j u_j z_j`, the
+        second is bounded by Cauchy and Schwarz with `M = Σ_j u_j z_j z_j'`.
+        """
+        weighted_T_F = self._features * self._weights[:, None]
+        moment_F_F = self._features.T @ weighted_T_F
+        squares_T = ((self._features @ moment_F_F) * self._features).sum(1).clamp_min_(0.0)
+        bounds_T = (self._features @ weighted_T_F.sum(0) + (squares_T * self._weights.sum()).sqrt()) / 2
+        # A point always covers itself, and nothing covers more than there is.
+        bounds_N: Array = bounds_T.clamp(0.0, float(self._weights.sum())).double().numpy() * (1 + 1e-5)
+        return bounds_N
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
         """Exact gains."""
@@ -59,20 +79,90 @@ class Coverage:
 
     def gains(self, indices_n: Array) -> Array:
         """Coverage that each point adds."""
-        T = len(self._weights)
-        gains_n = np.empty(len(indices_n))
-        step = max(1, _BLOCK // T)
-        for start in range(0, len(indices_n), step):
-            some_m_F = self._features.index_select(0, torch.from_numpy(indices_n[start : start + step]))
-            kernel_m_T = (some_m_F @ self._features.T).sub_(self._covered_T).clamp_min_(0.0)
-            gains_n[start : start + step] = torch.mv(kernel_m_T, self._weights).numpy()
-        self.pairs += T * len(indices_n)
-        return gains_n
+        if self._lists is not None:
+            self.pairs += int(self._lists.lengths(indices_n).sum())
+            return self._lists.gains(indices_n, self._covered_T.numpy(), self._weights.numpy())
+        self.pairs += len(self._weights) * len(indices_n)
+        parts = ordered_map(
+            lambda some: torch.mv(self._above(some).clamp_min_(0.0), self._weights).numpy(), self._parts(indices_n)
+        )
+        return np.concatenate([np.empty(0), *parts])
 
     def add(self, index: int, bounds_N: Array) -> Array:
         """Credit each point to the new pick where that is its best informant."""
         torch.maximum(self._covered_T, torch.mv(self._features, self._features[index]), out=self._covered_T)
+        self._picks += 1
+        if self._picks >= self._next_lists:
+            self._next_lists = 2 * self._picks
+            self._list_pairs()
         return bounds_N
+
+    def _parts(self, indices_n: Array) -> list[Array]:
+        step = max(1, _BLOCK // len(self._weights))
+        return [indices_n[start : start + step] for start in range(0, len(indices_n), step)]
+
+    def _above(self, indices_m: Array) -> Tensor:
+        """`[m, T]` kernel less what is covered already."""
+        some_m_F = self._features.index_select(0, torch.from_numpy(indices_m))
+        return (some_m_F @ self._features.T).sub_(self._covered_T)
+
+    def _list_pairs(self) -> None:
+        """Keep the pairs in which one point still improves on what the other is covered."""
+        covered_T = self._covered_T.numpy()
+        if self._lists is not None:
+            self._lists = self._lists.above(covered_T)
+            return
+
+        columns_T = np.arange(len(covered_T), dtype=np.int32)
+
+        def improving(indices_m: Array) -> tuple[Array, Array, Array]:
+            above_m_T = self._above(indices_m).numpy()
+            mask_m_T = above_m_T > 0
+            columns = np.broadcast_to(columns_T, mask_m_T.shape)[mask_m_T]
+            return mask_m_T.sum(1), columns, above_m_T[mask_m_T] + covered_T[columns]
+
+        parts = list(ordered_map(improving, self._parts(np.arange(len(covered_T)))))
+        self.pairs += len(covered_T) ** 2
+        lengths_T, columns, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        self._lists = _Lists(np.concatenate([[0], np.cumsum(lengths_T)]), columns, values)
+
+
+class _Lists:
+    """Of each point, the points that it still improves, and the kernel there: rows of a sparse matrix."""
+
+    def __init__(self, ends: Array, columns: Array, values: Array) -> None:
+        self._ends, self._columns, self._values = ends, columns, values
+
+    def lengths(self, indices_n: Array) -> Array:
+        """`[n]` how many points each of some points improves."""
+        result: Array = self._ends[indices_n + 1] - self._ends[indices_n]
+        return result
+
+    def gains(self, indices_n: Array, covered_T: Array, weights_T: Array) -> Array:
+        """`[n]` coverage that each of some points adds."""
+        lengths_n = self.lengths(indices_n)
+        if lengths_n.sum() > len(self._values) // 2:
+            # Nearly everything is asked for: pass over all lists as they lie, and pick the results.
+            return self._sums(self._ends, slice(None), covered_T, weights_T)[indices_n]
+        ends_n = np.concatenate([[0], np.cumsum(lengths_n)])
+        entries = np.arange(ends_n[-1]) + np.repeat(self._ends[indices_n] - ends_n[:-1], lengths_n)
+        return self._sums(ends_n, entries, covered_T, weights_T)
+
+    def _sums(self, ends_n: Array, entries: Array | slice, covered_T: Array, weights_T: Array) -> Array:
+        """Sums over consecutive runs of entries, each in double precision and in order."""
+        columns = self._columns[entries]
+        terms = np.maximum(self._values[entries] - covered_T[columns], 0)
+        terms *= weights_T[columns]
+        sums_n = np.zeros(len(ends_n) - 1)
+        filled_n = ends_n[1:] > ends_n[:-1]
+        if filled_n.any():
+            sums_n[filled_n] = np.add.reduceat(terms, ends_n[:-1][filled_n], dtype=np.float64)
+        return sums_n
+
+    def above(self, covered_T: Array) -> "_Lists":
+        """The lists without the pairs that improve nothing any more."""
+        kept = np.flatnonzero(self._values > covered_T[self._columns])
+        return _Lists(np.searchsorted(kept, self._ends), self._columns[kept], self._values[kept])
 
 
 def _features(task: Task, points_T: Array, kernel: str) -> Tensor:
@@ -114,7 +204,7 @@ def posterior_coverage(
     scores_N = task.scores(lambda block: margin_score(block.probs))
     points_T = top(scores_N, min(len(scores_N), int(np.ceil(filter * task.batch_size))))
     weights_T = torch.from_numpy(scores_N[points_T]).float() if weights == "margin" else torch.ones(len(points_T))
-    objective = Coverage(_features(task, points_T, kernel), weights_T)
+    objective = Coverage(_features(task, points_T, kernel), weights_T, task.memory // 4)
     picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report)
     picks.indices, picks.rows = points_T[picks.indices], len(points_T)
     return picks

@@ -41,6 +41,10 @@ PAIRS_HELP = "For redundancy='sum': count each pair once (exact for two points) 
 # Sums of multiples of this are exact in float64, so they do not depend on how the engine groups the pairs.
 _GRAIN = 2.0**-40
 
+# A point is first compared with this many picks, and then with this many times those that it has seen. Fewer would waste
+# fewer pairs on points that are soon out, but each round has a fixed cost.
+_FIRST_PAIRS, _GROWTH = 4, 2
+
 
 class PairwiseRedundancy:
     """Gains `I_i` less redundancy with the picks, for the engine (see the module's text for the forms)."""
@@ -52,6 +56,7 @@ class PairwiseRedundancy:
         self._factor = 2.0 if pairs == "ordered" else 1.0
         self.shrinking = redundancy != "mean"
         self.floor = -np.inf if redundancy == "sum" else 0.0
+        self._combine = np.maximum if redundancy in ("max", "normalised") else np.add
         self._cache = DeviationCache(task.predictions, task.memory // 2)
         N, K, C = task.predictions.shape
         self._bald_N = np.zeros(N)
@@ -71,13 +76,13 @@ class PairwiseRedundancy:
 
     def start(self) -> Array:
         """BALD scores: the gains given no picks."""
-        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs))
+        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs, block.scratch))
         return self._bald_N.copy()
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
-        """Compare each point with as many more picks as it has seen, at least one."""
+        """Compare each point with a few more picks, the more the more it has seen."""
         missing_n = len(self._picks) - self._seen_N[indices_n]
-        self._compare(indices_n, np.minimum(missing_n, np.maximum(1, self._seen_N[indices_n])))
+        self._compare(indices_n, np.minimum(missing_n, np.maximum(_FIRST_PAIRS, _GROWTH * self._seen_N[indices_n])))
         return self._bounds(indices_n), self._seen_N[indices_n] == len(self._picks)
 
     def gains(self, indices_n: Array) -> Array:
@@ -93,7 +98,7 @@ class PairwiseRedundancy:
         if count == len(self._picked):
             self._picked = self._picked.padded(max(64, 2 * count))
         slot = self._cache.slots(np.array([index]))
-        row = self._cache.store.take(torch.from_numpy(slot))
+        row = self._points(slot)
         self._know_self(np.array([index]), slot)
         self._picked.ratios[count], self._picked.means[count] = row.ratios[0], row.means[0]
         self._picks = np.append(self._picks, index)
@@ -112,10 +117,10 @@ class PairwiseRedundancy:
 
     def _compare(self, indices_n: Array, counts_n: Array) -> None:
         """Compare each point with its next `counts_n` picks."""
-        some = counts_n > 0
-        indices_n, counts_n = indices_n[some], counts_n[some]
-        ends_n = np.cumsum(counts_n)
+        if not counts_n.all():
+            indices_n, counts_n = indices_n[counts_n > 0], counts_n[counts_n > 0]
         # Whole points are put together into blocks of about `self._block` pairs.
+        ends_n = np.cumsum(counts_n)
         first = 0
         while first < len(indices_n):
             done = ends_n[first - 1] if first else 0
@@ -132,21 +137,24 @@ class PairwiseRedundancy:
         values_p = np.empty(len(point_p))
         for start in range(0, len(point_p), self._block):  # one point alone may have more pairs than a block
             part = slice(start, start + self._block)
-            left = self._cache.store.take(torch.from_numpy(slots_n[point_p[part]]))
-            first, last = pick_p[part].min(), pick_p[part].max()
-            if first == last:
-                right = self._picked[first : first + 1].repeat(len(left))
-            else:
-                right = self._picked.take(torch.from_numpy(pick_p[part]))
-            values_p[part] = aligned(left, right).numpy()
-        self.pairs += len(values_p)
+            values_p[part] = aligned(self._points(slots_n[point_p[part]]), self._picks_at(pick_p[part])).numpy()
         overlap_p = self._overlap(values_p, indices_n[point_p], self._picks[pick_p])
-        if self._redundancy in ("max", "normalised"):
-            largest_n = np.maximum.reduceat(overlap_p, starts_n)
-            self._overlap_N[indices_n] = np.maximum(self._overlap_N[indices_n], largest_n)
-        else:
-            self._overlap_N[indices_n] += np.add.reduceat(overlap_p, starts_n)
+        overlap_n = self._combine.reduceat(overlap_p, starts_n)
+        self._overlap_N[indices_n] = self._combine(self._overlap_N[indices_n], overlap_n)
         self._seen_N[indices_n] += counts_n
+        self.pairs += len(values_p)
+
+    def _points(self, slots_p: Array) -> Deviations:
+        return self._cache.store.take(torch.from_numpy(slots_p))
+
+    def _picks_at(self, pick_p: Array) -> Deviations:
+        """Deviations of some picks; without a copy, if they are one pick or consecutive picks."""
+        first, last = int(pick_p[0]), int(pick_p[-1])
+        if first == last and (pick_p == first).all():
+            return self._picked[first : first + 1].repeat(len(pick_p))
+        if last - first + 1 == len(pick_p) and (np.diff(pick_p) == 1).all():
+            return self._picked[first : last + 1]
+        return self._picked.take(torch.from_numpy(pick_p))
 
     def _overlap(self, values_p: Array, points_p: Array, picks_p: Array) -> Array:
         """What pairwise informations count for; the clipping undoes rounding errors only."""
@@ -164,6 +172,5 @@ class PairwiseRedundancy:
         unknown = np.flatnonzero(np.isnan(self._self_N[indices_n]))
         for start in range(0, len(unknown), self._block):
             part = unknown[start : start + self._block]
-            rows = self._cache.store.take(torch.from_numpy(slots_n[part]))
-            self._self_N[indices_n[part]] = with_itself(rows).numpy()
+            self._self_N[indices_n[part]] = with_itself(self._points(slots_n[part])).numpy()
             self.pairs += len(part)

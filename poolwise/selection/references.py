@@ -1,5 +1,7 @@
 """Reference points: those that a selection should tell something about."""
 
+from pathlib import Path
+
 import numpy as np
 from torch import Tensor
 
@@ -8,8 +10,8 @@ from poolwise.predictions import Predictions
 from poolwise.selection.task import Task
 
 TARGETS_HELP = (
-    "Predictions [R, K, C] of the points that matter, by the same K samples (an array of log-probabilities or a "
-    "Predictions object); by default a random sample of the pool."
+    "Predictions [R, K, C] of the points that matter, by the same K samples (an array or a file of "
+    "log-probabilities, or a Predictions object); by default a random sample of the pool."
 )
 SAMPLE_HELP = "How many pool points to draw as targets when none are given."
 
@@ -22,6 +24,8 @@ def reference_probs(task: Task, targets: object, sample: int) -> Tensor:
             raise ParameterError(f"sample must be at least 1, not {sample}.")
         chosen = task.generator("targets").choice(N, min(sample, N), replace=False)
         return task.predictions.rows(np.sort(chosen)).probs
+    if isinstance(targets, str | Path):
+        targets = Predictions.open(targets)
     given = targets if isinstance(targets, Predictions) else Predictions.from_log_probs(targets)
     if given.shape[1:] != (K, C):
         raise ShapeError(

@@ -5,13 +5,13 @@ import warnings
 from numbers import Integral
 
 import numpy as np
-import torch
 
 from poolwise import memory as budget
 from poolwise import registry
 from poolwise.errors import BatchSizeError, SaturationWarning
 from poolwise.information.entropies import ceiling
 from poolwise.information.joint import batch_information
+from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions import Predictions
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
@@ -71,7 +71,7 @@ def select(
     subset = choose(candidates, len(pool), batch_size, seed)
     task = Task(pool if subset is None else pool.take(subset), int(batch_size), seed, space, report)
     stream(seed)  # a bad seed is an error for every method, not only for those that draw
-    with torch.inference_mode():
+    with one_thread_an_operation():
         picks: Picks = chosen_method.run(task, **checked)
         task.predictions.check(space, report)
         curve = _information(task, picks.indices, information)

@@ -1,0 +1,63 @@
+"""What was measured on what: the machine, the versions, a fingerprint of the sources."""
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = (
+    "poolwise",
+    "batchbald_redux",
+    "baal",
+    "scikit-activeml",
+    "small-text",
+    "torch",
+    "numpy",
+    "scikit-learn",
+)
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def processor() -> str:
+    """The processor's name."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def describe() -> dict[str, str | int | float]:
+    """The machine, for the page."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "processor": processor(),
+        "cores": cores(),
+        "memory_gb": round(memory / 1e9, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+
+
+def version(package: str) -> str:
+    """The installed version, or "missing"."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "missing"
+
+
+def fingerprint(package: str) -> str:
+    """What a result of this package depends on: its version, or the sources when it is Poolwise."""
+    common = f"{processor()} {cores()} {platform.python_version()} {version('torch')} {version('numpy')}"
+    if package != "poolwise":
+        return f"{package} {version(package)} {common}"
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "poolwise").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return f"poolwise {digest.hexdigest()[:16]} {common}"
