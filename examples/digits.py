@@ -54,7 +54,9 @@ def main(folder: Path) -> None:
     predictions = pw.Predictions.from_logits(logits, embeddings=hidden, labelled_embeddings=known)
     bald = pw.scores.bald(predictions)
     accuracy = (logits.softmax(2).mean(1).argmax(1).numpy() == labels[pool]).mean()
-    print(f"{MEMBERS} networks, {len(labelled)} labelled images, {len(pool):,} to choose from, accuracy {accuracy:.1%}\n")
+    print(
+        f"{MEMBERS} networks, {len(labelled)} labelled images, {len(pool):,} to choose from, accuracy {accuracy:.1%}\n"
+    )
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("method", no_wrap=True)
@@ -103,7 +105,9 @@ def draw(images: np.ndarray, labels: np.ndarray, batches: dict[str, np.ndarray],
         axes.tick_params(length=0, pad=0.5)
         axes.set_yticks([])
         axes.spines[:].set_visible(False)
-    rows[0].set_title(f"The {BATCH} digits that each method would have labelled next, in picking order (true class below)")
+    rows[0].set_title(
+        f"The {BATCH} digits that each method would have labelled next, in picking order (true class below)"
+    )
     figure.tight_layout(pad=0.4, h_pad=0.15)
     figure.savefig(path, dpi=130)
     plt.close(figure)

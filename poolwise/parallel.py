@@ -7,7 +7,7 @@ Here PyTorch is held to one thread, and as many blocks are worked on at once as 
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
@@ -18,36 +18,41 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _lock = threading.Lock()
-_depth = 0
-_allowed = 1
+_here = threading.local()  # .depth: how many times the calling thread is inside `one_thread_an_operation`
+_inside = 0  # how many threads are
+_allowed = 1  # how many threads PyTorch was allowed before the first of them
 
 
 @contextmanager
 def one_thread_an_operation() -> Iterator[None]:
     """Hold PyTorch to one thread an operation and to no gradients; the thread count is put back at the end."""
-    global _depth, _allowed
-    with _lock:
-        if _depth == 0:
-            _allowed = torch.get_num_threads()
-        _depth += 1
-    torch.set_num_threads(1)
+    global _inside, _allowed
+    _here.depth = getattr(_here, "depth", 0) + 1
+    if _here.depth == 1:
+        with _lock:
+            if _inside == 0:
+                _allowed = torch.get_num_threads()
+            _inside += 1
+        torch.set_num_threads(1)
     try:
         with torch.no_grad():
             yield
     finally:
-        with _lock:
-            _depth -= 1
-        torch.set_num_threads(_allowed)
+        _here.depth -= 1
+        if _here.depth == 0:
+            with _lock:
+                _inside -= 1
+            torch.set_num_threads(_allowed)
 
 
-def ordered_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def ordered_map(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
     """Results of a function on each item, in order, computed on as many threads as PyTorch is allowed.
 
     At most two items a thread are under way, so memory stays bounded. Outside `one_thread_an_operation` it is a plain
     map.
     """
-    workers = _allowed if _depth else 1
-    if workers == 1:
+    workers = _allowed if getattr(_here, "depth", 0) else 1
+    if workers == 1 or len(items) == 1:
         yield from map(function, items)
         return
 

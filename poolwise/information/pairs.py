@@ -70,8 +70,8 @@ def _phi(delta: Tensor) -> Tensor:
 def aligned(a: Deviations, b: Deviations) -> Tensor:
     """`[n]` information between each point of `a` and the point of `b` in the same place.
 
-    Every pair is a product of its own, of the same shape, so its value does not depend on which other pairs are computed
-    with it, to the last bit. Selection relies on that: equal points must have equal gains.
+    Every pair is a product of its own, of the same shape, so its value does not depend on which other pairs are
+    computed with it, to the last bit. Selection relies on that: equal points must have equal gains.
     """
     K = a.ratios.shape[1]
     phi_n_C_C = _phi(torch.bmm(a.ratios.transpose(1, 2), b.ratios).div_(K))
@@ -81,7 +81,7 @@ def aligned(a: Deviations, b: Deviations) -> Tensor:
 def crossed(a: Deviations, b: Deviations) -> Tensor:
     """`[n, r]` information between every point of `a` (n points) and every point of `b` (r points).
 
-    One matrix product for all pairs, twice as fast as `aligned`, but the last bits may depend on the shape of the block.
+    One matrix product for all pairs, twice as fast as `aligned`, but the last bits may depend on the block's shape.
     """
     n, K, C = a.ratios.shape
     r = len(b)

@@ -302,7 +302,10 @@ class Predictions:
         log_probs, probs, floor = block.log_probs, block.probs, _LOG_ZERO[self.dtype]
         if self._kind == "log-probs":
             raw = log_probs
-            raw.copy_(stored).clamp_min_(floor)
+            if stored.dtype == raw.dtype:
+                torch.clamp_min(stored, floor, out=raw)
+            else:
+                raw.copy_(stored).clamp_min_(floor)
             torch.exp(log_probs, out=probs)
         elif self._kind == "probs":
             raw = probs

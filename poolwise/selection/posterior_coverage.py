@@ -5,9 +5,9 @@ leading classes are nearly tied, and each such point j has the *weight* `u_j = 1
 Labelling i moves the prediction at j by their posterior covariance, `<z_i, z_j> / K` with `z_i = p_ik(c) - p̄_i(c)` the
 centred predictions of the K samples. The *kernel* is its correlation, `r_ij = max(0, cos(z_i, z_j))`: how much of what
 is open at j a label at i settles. Each undecided point is credited to its best informant in the batch S, which gives
-the *coverage* `Σ_{j∈T} u_j max_{i∈S} r_ij`. It is monotone and submodular, so greedy selection is within `1 - 1/e` of the
-best batch (Nemhauser et al. 1978), and lazy evaluation is exact. A copy of a pick covers nothing new; an outlier covers
-nobody. The skeleton, a filter and then facility location, is that of Wei, Iyer and Bilmes (2015).
+the *coverage* `Σ_{j∈T} u_j max_{i∈S} r_ij`. It is monotone and submodular, so greedy selection is within `1 - 1/e` of
+the best batch (Nemhauser et al. 1978), and lazy evaluation is exact. A copy of a pick covers nothing new; an outlier
+covers nobody. The skeleton, a filter and then facility location, is that of Wei, Iyer and Bilmes (2015).
 """
 
 from typing import Literal
@@ -29,15 +29,17 @@ from poolwise.selection.task import Picks, Task
 
 # Elements of one block of the kernel matrix, which is never held whole: four megabytes.
 _BLOCK = 1 << 20
+# Before this many picks lists would be long, and making them would cost more than they save.
+_FIRST_LISTS = 6
 
 
 class Coverage:
     """Facility location on the positive part of the cosine, for the engine.
 
-    A point i adds to the coverage of j only where `r_ij` is above what j is covered already. If i and t picks were equally
-    likely to be the best informant of j, that would be so for one pair in t + 1; after greedy picks it is a third of
-    that. Once these pairs are few enough to be kept they are listed, and a gain is a short sum instead of T products of
-    vectors.
+    A point i adds to the coverage of j only where `r_ij` is above what j is covered already. If i and t picks were
+    equally likely to be the best informant of j, that would be so for one pair in t + 1; after greedy picks it is a
+    third of that. Once these pairs are few enough to be kept they are listed, and a gain is a short sum instead of T
+    products of vectors.
 
     Args:
         features_T_F: `[T, F]` rows of length one, or zero for a point that tells nothing.
@@ -54,24 +56,29 @@ class Coverage:
         self._covered_T = torch.zeros_like(weights_T)
         self._lists: _Lists | None = None
         T = len(weights_T)
-        self._picks, self._next_lists = 0, max(1, T * T * 8 // (3 * max(1, memory)))
+        self._picks, self._next_lists = 0, max(_FIRST_LISTS, T * T * 8 // (3 * max(1, memory)))
+        self._moment_F_F = features_T_F.T @ (features_T_F * weights_T[:, None])
         # Rounding of T float32 terms that are summed in blocks of another shape, with plenty to spare.
         self.slack = 3e-8 * float(weights_T.sum())
         self.pairs = 0
 
     def start(self) -> Array:
-        """Upper bounds of the coverage of each point alone, `½ (<s, z_i> + sqrt(Σ_j u_j · z_i' M z_i))`.
+        """Upper bounds of the coverage of each point alone."""
+        return self._bounds()
 
-        The positive part is half of a number plus its size: the first half sums to a product with `s = Σ_j u_j z_j`, the
-        second is bounded by Cauchy and Schwarz with `M = Σ_j u_j z_j z_j'`.
+    def _bounds(self) -> Array:
+        """`[T]` upper bounds `½ (Σ_j u_j a_ij + sqrt(Σ_j u_j · Σ_j u_j a_ij²))`, with `a_ij = <z_i, z_j> - covered_j`.
+
+        The positive part of a number is half of the number plus its size, and the sum of sizes is bounded by Cauchy and
+        Schwarz. Both sums follow from moments of the features, without a pass over pairs.
         """
-        weighted_T_F = self._features * self._weights[:, None]
-        moment_F_F = self._features.T @ weighted_T_F
-        squares_T = ((self._features @ moment_F_F) * self._features).sum(1).clamp_min_(0.0)
-        bounds_T = (self._features @ weighted_T_F.sum(0) + (squares_T * self._weights.sum()).sqrt()) / 2
-        # A point always covers itself, and nothing covers more than there is.
-        bounds_N: Array = bounds_T.clamp(0.0, float(self._weights.sum())).double().numpy() * (1 + 1e-5)
-        return bounds_N
+        u_T, c_T, z_T_F = self._weights, self._covered_T, self._features
+        first_T = z_T_F @ (u_T @ z_T_F) - (u_T @ c_T)
+        second_T = (
+            ((z_T_F @ self._moment_F_F) * z_T_F).sum(1) - 2 * (z_T_F @ ((u_T * c_T) @ z_T_F)) + u_T @ c_T.square()
+        )
+        bounds_T = (first_T + (u_T.sum() * second_T.clamp_min_(0.0)).sqrt_()) / 2
+        return bounds_T.clamp_min_(0.0).double().numpy() + self.slack
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
         """Exact gains."""
@@ -90,12 +97,16 @@ class Coverage:
 
     def add(self, index: int, bounds_N: Array) -> Array:
         """Credit each point to the new pick where that is its best informant."""
-        torch.maximum(self._covered_T, torch.mv(self._features, self._features[index]), out=self._covered_T)
         self._picks += 1
+        if self._lists is not None:
+            columns, values = self._lists.row(index)
+            self._covered_T[columns] = torch.maximum(self._covered_T[columns], values)
+        else:
+            torch.maximum(self._covered_T, torch.mv(self._features, self._features[index]), out=self._covered_T)
         if self._picks >= self._next_lists:
             self._next_lists = 2 * self._picks
             self._list_pairs()
-        return bounds_N
+        return bounds_N if self._lists is not None else np.minimum(bounds_N, self._bounds())
 
     def _parts(self, indices_n: Array) -> list[Array]:
         step = max(1, _BLOCK // len(self._weights))
@@ -138,10 +149,15 @@ class _Lists:
         result: Array = self._ends[indices_n + 1] - self._ends[indices_n]
         return result
 
+    def row(self, index: int) -> tuple[Tensor, Tensor]:
+        """The points that one point improves, and the kernel there."""
+        part = slice(self._ends[index], self._ends[index + 1])
+        return torch.from_numpy(self._columns[part]).long(), torch.from_numpy(self._values[part])
+
     def gains(self, indices_n: Array, covered_T: Array, weights_T: Array) -> Array:
         """`[n]` coverage that each of some points adds."""
         lengths_n = self.lengths(indices_n)
-        if lengths_n.sum() > len(self._values) // 2:
+        if lengths_n.sum() > len(self._values) // 4:
             # Nearly everything is asked for: pass over all lists as they lie, and pick the results.
             return self._sums(self._ends, slice(None), covered_T, weights_T)[indices_n]
         ends_n = np.concatenate([[0], np.cumsum(lengths_n)])

@@ -41,8 +41,8 @@ PAIRS_HELP = "For redundancy='sum': count each pair once (exact for two points) 
 # Sums of multiples of this are exact in float64, so they do not depend on how the engine groups the pairs.
 _GRAIN = 2.0**-40
 
-# A point is first compared with this many picks, and then with this many times those that it has seen. Fewer would waste
-# fewer pairs on points that are soon out, but each round has a fixed cost.
+# A point is first compared with this many picks, and then with this many times those that it has seen. Fewer would
+# waste fewer pairs on points that are soon out, but each round has a fixed cost.
 _FIRST_PAIRS, _GROWTH = 4, 2
 
 

@@ -116,7 +116,7 @@ def _saturation_message(method: str, diagnostics: Diagnostics, K: int, batch_siz
     at = diagnostics.saturated_at or 0
     return (
         f"{method} saturated: after {at} of {batch_size} picks no remaining point had a gain above "
-        f"{diagnostics.tolerance:.2g}, so the other {batch_size - at} are arbitrary. The {K} posterior samples can tell "
-        f"at most ln {K} = {diagnostics.ceiling:.2f} nats in all. What helps: more posterior samples, a smaller batch, "
-        "method='power-lbb', or another redundancy."
+        f"{diagnostics.tolerance:.2g}, so the other {batch_size - at} are arbitrary. The {K} posterior samples can "
+        f"tell at most ln {K} = {diagnostics.ceiling:.2f} nats in all. What helps: more posterior samples, a smaller "
+        "batch, method='power-lbb', or another redundancy."
     )

@@ -1,0 +1,42 @@
+"""Fixtures that several files share."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+from pools import normalise
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+# Times vary on a busy machine; failures must not. The same examples are tried every time.
+settings.register_profile("steady", deadline=None, derandomize=True, max_examples=40, print_blob=True)
+settings.register_profile("thorough", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    """Leave the number of threads as it was."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """`[1797, 10, 10]` real log-probabilities: ten logistic regressions, each on a bootstrap sample of 20 labels."""
+    images, labels = load_digits(return_X_y=True)
+    images = images / 16
+    draw = np.random.default_rng(0)
+    labelled = np.concatenate([draw.choice(np.flatnonzero(labels == c), 2, replace=False) for c in range(10)])
+    members = []
+    for _ in range(10):
+        sample = draw.choice(labelled, len(labelled))
+        noisy = images[sample] + 0.1 * draw.normal(size=(len(sample), images.shape[1]))
+        model = LogisticRegression(C=3.0, max_iter=500).fit(noisy, labels[sample])
+        logits = np.full((len(images), 10), -8.0)
+        logits[:, model.classes_] = model.decision_function(images) / 2
+        members.append(normalise(logits))
+    return np.stack(members, 1).astype(np.float32)

@@ -1,0 +1,225 @@
+"""The lazy engine makes the picks of the full one: on messy pools, on ties, on real predictions."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pools import messy, normalise, one_hot, pool
+
+import poolwise as pw
+from poolwise.selection import engine as lazy
+from poolwise.selection import race
+
+FORMS = [*((form, "unordered") for form in ("normalised", "max", "mean", "sum")), ("sum", "ordered")]
+CASES = [
+    *[("lbb", {"redundancy": form, "pairs": pairs}) for form, pairs in FORMS],
+    *[("power-lbb", {"redundancy": form, "pairs": pairs}) for form, pairs in FORMS],
+    *[("power-lbb", {"redundancy": form, "alpha": 5.0}) for form in ("normalised", "max", "sum")],
+    *[("batchbald", {"configurations": count}) for count in (10, 300, 3000)],
+    *[("gp-variance", {"noise": noise}) for noise in (1e-6, 0.01)],
+    *[("posterior-coverage", {"filter": share, "weights": w}) for share in (1, 10) for w in ("margin", "uniform")],
+]
+every_case = pytest.mark.parametrize(("method", "options"), CASES, ids=str)
+pytestmark = pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
+
+
+def both(x, size, method, **options):
+    engines = ("lazy", "full")
+    return [pw.select(x, size, method, engine=engine, information=False, **options) for engine in engines]
+
+
+def assert_same(first, second):
+    np.testing.assert_array_equal(first.indices, second.indices)
+    np.testing.assert_allclose(first.scores, second.scores, rtol=1e-5, atol=1e-6)
+    assert first.diagnostics.saturated_at == second.diagnostics.saturated_at
+
+
+def test_every_method_with_an_engine_is_tested_here():
+    with_engine = {name for name, method in pw.methods().items() if "engine" in method.parameters}
+    assert with_engine == {method for method, _ in CASES}
+
+
+@every_case
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10**6),
+    N=st.integers(3, 70),
+    K=st.sampled_from([1, 2, 3, 5, 10, 17, 20]),
+    C=st.sampled_from([2, 3, 5, 7, 10]),
+    share=st.floats(0, 1),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+@example(seed=21, N=39, K=17, C=3, share=0.6, dtype=np.float64)
+@example(seed=7, N=113, K=10, C=7, share=0.9, dtype=np.float64)
+@example(seed=14, N=22, K=17, C=7, share=0.4, dtype=np.float32)
+@pytest.mark.timeout(120)
+def test_lazy_and_full_make_the_same_picks_on_messy_pools(method, options, seed, N, K, C, share, dtype):
+    assert_same(*both(messy(N, K, C, seed, dtype), 1 + int(share * (N - 1)), method, seed=seed, **options))
+
+
+@every_case
+def test_lazy_and_full_make_the_same_picks_of_identical_points(method, options):
+    for x in (np.repeat(pool(1, 7, 5), 60, 0), one_hot(np.tile([[0, 1, 2, 0, 1, 2, 1]], (60, 1)), 5)):
+        assert_same(*both(x, 20, method, **options))
+
+
+@every_case
+def test_lazy_and_full_make_the_same_picks_of_many_copies(method, options):
+    x = np.tile(pool(30, 7, 5), (50, 1, 1))
+    assert_same(*both(x, 40, method, **options))
+
+
+@pytest.mark.parametrize(("method", "options"), [case for case in CASES if case[0] != "power-lbb"], ids=str)
+def test_ties_go_to_the_lowest_index(method, options):
+    """Every point has four copies, 300 places apart: a copy may only be picked after the copies before it."""
+    x = np.tile(pool(60, 7, 5), (5, 1, 1))
+    for engine in ("lazy", "full"):
+        picked = pw.select(x, 50, method, engine=engine, information=False, **options).indices
+        order = {int(i): t for t, i in enumerate(picked)}
+        for i in order:
+            earlier = list(range(i % 60, i, 60))
+            assert all(j in order and order[j] < order[i] for j in earlier)
+
+
+@pytest.mark.parametrize("engine", ["lazy", "full"])
+@pytest.mark.parametrize("method", ["lbb", "batchbald", "gp-variance", "posterior-coverage"])
+def test_points_without_any_information_are_taken_in_order(method, engine):
+    x = np.repeat(pool(1, 1, 4), 5, 1).repeat(40, 0)
+    assert pw.select(x, 10, method, engine=engine).indices.tolist() == list(range(10))
+
+
+@every_case
+def test_lazy_never_compares_more_pairs_than_full(method, options):
+    x = pool(800, 8, 5, scale=1.5)
+    for size in (2, 40):
+        first, second = both(x, size, method, **options)
+        assert first.diagnostics.pairs <= second.diagnostics.pairs
+
+
+def test_lazy_compares_few_pairs_of_a_large_pool():
+    first, second = both(pool(20_000, 5, 5), 50, "lbb")
+    assert_same(first, second)
+    assert first.diagnostics.pairs < 0.5 * second.diagnostics.pairs
+
+
+# A toy objective that counts
+
+
+class Discount:
+    """A gain that falls by a fixed factor for every pick of the same group; counts how often it is asked."""
+
+    shrinking, floor, slack, rows = True, 0.0, 0.0, 0
+
+    def __init__(self, values, groups, factor=0.5):
+        self.values, self.groups, self.factor = np.asarray(values, float), np.asarray(groups), factor
+        self.taken = np.zeros(self.groups.max() + 1, int)
+        self.refined = self.pairs = 0
+
+    def start(self):
+        return self.values.copy()
+
+    def refine(self, indices_n):
+        return self.gains(indices_n), np.ones(len(indices_n), bool)
+
+    def gains(self, indices_n):
+        self.refined += len(indices_n)
+        return self.values[indices_n] * self.factor ** self.taken[self.groups[indices_n]]
+
+    def add(self, index, bounds_N):
+        self.taken[self.groups[index]] += 1
+        return bounds_N
+
+
+def test_the_engine_refines_only_what_could_win():
+    values = np.linspace(1, 0, 5000)
+    objective = Discount(values, np.arange(5000))
+    picks = lazy.run(objective, 20)
+    assert picks.indices.tolist() == list(range(20))
+    assert objective.refined <= 20 * 256
+    full = Discount(values, np.arange(5000))
+    lazy.run(full, 20, engine="full")
+    assert full.refined >= 20 * 4900
+
+
+@settings(max_examples=150)
+@given(
+    values=st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0]), min_size=1, max_size=60),
+    groups=st.integers(1, 5),
+    seed=st.integers(0, 1000),
+)
+def test_both_engines_are_the_obvious_loop(values, groups, seed):
+    """Values that tie exactly all the time: halves and quarters of each other."""
+    group = np.random.default_rng(seed).integers(0, groups, len(values))
+    left, taken, expected = list(range(len(values))), [0] * groups, []
+    while left:
+        best = max(left, key=lambda i: (values[i] * 0.5 ** taken[group[i]], -i))
+        expected.append(best)
+        taken[group[best]] += 1
+        left.remove(best)
+    for engine in ("lazy", "full"):
+        assert lazy.run(Discount(values, group), len(values), engine=engine).indices.tolist() == expected
+
+
+def test_more_ties_than_the_front_holds_go_to_the_lowest_index():
+    for engine in ("lazy", "full"):
+        picks = lazy.run(Discount(np.ones(5000), np.zeros(5000, int)), 5, engine=engine)
+        assert picks.indices.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_engine_reports_progress_and_where_it_saturated():
+    seen = []
+    objective = Discount([1.0, 1.0, 1.0, 1.0], [0, 0, 0, 0], factor=0.1)
+    picks = lazy.run(objective, 4, tolerance=0.05, report=lambda *step: seen.append(step))
+    assert picks.saturated_at == 2
+    assert [step[1:] for step in seen] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_lazy_and_full_draw_the_same_points_when_gains_collapse():
+    """Proposals by the first bounds fail thousands of times here, so both engines must change over at the same one."""
+    draw = np.random.default_rng(0)
+    values, group = draw.random(30_000), np.zeros(30_000, int)
+    for seed in (50, 223, 292, 313):
+        found = []
+        for engine in ("lazy", "full"):
+            objective = Discount(values, group, factor=1.5e-4)
+            found.append(race.run(objective, 2, 1.0, np.random.default_rng(seed), engine=engine).indices.tolist())
+        assert found[0] == found[1]
+
+
+# Real predictions
+
+
+def ten_thousand(digits):
+    """10,000 real points: digits, each repeated with a little noise of its own, the first copies exact."""
+    draw = np.random.default_rng(0)
+    repeated = digits[np.arange(10_000) % len(digits)].astype(np.float64)
+    repeated[2 * len(digits) :] += 0.1 * draw.normal(size=repeated[2 * len(digits) :].shape)
+    return normalise(repeated).astype(np.float32)
+
+
+REAL = [case for case in CASES if case[1].get("alpha") != 5.0 and case[1].get("configurations") != 10]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "options"), REAL, ids=str)
+def test_same_picks_on_ten_thousand_digits(method, options, digits):
+    size = 8 if method == "batchbald" else 60
+    first, second = both(ten_thousand(digits), size, method, **options)
+    assert_same(first, second)
+    assert first.diagnostics.pairs <= second.diagnostics.pairs
+
+
+FASHION = Path(__file__).parents[1] / "benchmarks" / "predictions" / "fashion-ensemble.npy"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FASHION.is_file(), reason="benchmarks/make_predictions.py has not been run")
+@pytest.mark.parametrize(("method", "options"), REAL, ids=str)
+def test_same_picks_on_ten_thousand_fashion_images(method, options):
+    some = np.load(FASHION, mmap_mode="r")[:10_000]
+    size = 8 if method == "batchbald" else 60
+    first, second = both(some, size, method, **options)
+    assert_same(first, second)
+    assert first.diagnostics.pairs <= second.diagnostics.pairs
