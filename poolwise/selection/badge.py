@@ -52,7 +52,9 @@ def badge(task: Task, *, members: Literal["mean", "all"] = "mean") -> Picks:
     indices, scores = np.empty(task.batch_size, np.int64), np.empty(task.batch_size)
     for t in range(task.batch_size):
         weights_N = nearest_N.numpy()
-        index = int(np.argmax(weights_N)) if t == 0 else _draw(weights_N, free_N, generator)
+        # The first pick: the longest gradient, of those that are equal up to rounding the one with the lowest index.
+        longest = int(np.argmax(weights_N >= weights_N.max() - noise))
+        index = longest if t == 0 else _draw(weights_N, free_N, generator)
         indices[t], scores[t] = index, weights_N[index]
         free_N[index] = False
         cross_N = (factors_N_A @ factors_N_A[index]) * pool.products(pool.rows(np.array([index]))[0])

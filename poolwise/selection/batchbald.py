@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from poolwise.errors import ParameterError
-from poolwise.information.entropies import bald, member_entropies
+from poolwise.information.entropies import bald, ceiling, member_entropies
 from poolwise.information.joint import Configurations, Weighted
 from poolwise.parallel import ordered_map
 from poolwise.predictions.arrays import Array
@@ -85,9 +85,11 @@ class JointInformation:
         if self._configurations.exact:
             return bounds_N
         # Information is at most the mean divergence from any fixed distribution, here the averaged prediction; with
-        # weights W_k on the samples that is Σ_k W_k KL(p_ik | p̄_i), at most K · max_k W_k times the BALD score.
-        weight = float((posterior.probabilities[:, None] * posterior.weights).sum(0).max()) * posterior.weights.shape[1]
-        return self._clean(self._bald_N * weight)
+        # weights W_k on the samples that is Σ_k W_k KL(p_ik | p̄_i), at most K · max_k W_k times the BALD score. And no
+        # label can tell more than what is still open about the samples.
+        K = posterior.weights.shape[1]
+        weight = K * float((posterior.probabilities[:, None] * posterior.weights).sum(0).max())
+        return self._clean(np.minimum(self._bald_N * weight, ceiling(K) - self._configurations.information()))
 
     def standard_error(self, index: int) -> float:
         """Standard error of the current gain of a point."""

@@ -36,11 +36,11 @@ def coreset(task: Task) -> Picks:
     indices, scores = np.empty(task.batch_size, np.int64), np.empty(task.batch_size)
     for t in range(task.batch_size):
         if torch.isinf(nearest_N[0]):
-            index = int(lengths_N.argmin())
+            index = int((lengths_N <= lengths_N.min() + noise).int().argmax())
             distance = float(lengths_N.max())
         else:
-            index = int(nearest_N.argmax())
-            distance = float(nearest_N[index])
+            distance = float(nearest_N.max())
+            index = int((nearest_N >= distance - noise).int().argmax())  # equal up to rounding: the lowest index
         indices[t], scores[t] = index, np.sqrt(max(distance, 0.0)) if distance > noise else 0.0
         _approach(nearest_N, pool, lengths_N, pool.rows(np.array([index])))
         nearest_N[nearest_N <= noise] = 0.0

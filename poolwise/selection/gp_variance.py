@@ -44,8 +44,7 @@ class RemainingVariance:
     def start(self) -> Array:
         """Variances before any pick."""
         variances_N = self._task.scores(lambda block: centred(block).square_().sum((1, 2)))
-        # Rounding in double precision, generously.
-        self.slack = 1e-12 * float(variances_N.max())
+        self.slack = 1e-6 * float(variances_N.max())  # the rounding of `gains`
         return variances_N
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
@@ -60,7 +59,8 @@ class RemainingVariance:
             z_C_n_K = centred(self._task.predictions.rows(indices_n[start : start + step])).permute(2, 0, 1)
             values_n[start : start + step] = (torch.bmm(z_C_n_K, self._state_C_K_K) * z_C_n_K).sum((0, 2)).numpy()
         self.rows += len(indices_n)
-        return values_n.clip(0.0)
+        # Rounded, so that equal points tie whatever the shape of the block they were computed in.
+        return values_n.clip(0.0).astype(np.float32).astype(np.float64)
 
     def add(self, index: int, bounds_N: Array) -> Array:
         """Condition on a point."""

@@ -31,6 +31,9 @@ from poolwise.selection.task import Picks, Task
 _BLOCK = 1 << 20
 # Before this many picks lists would be long, and making them would cost more than they save.
 _FIRST_LISTS = 6
+# About how many pairs to list at most, of eight bytes each. It does not follow the memory budget: a sum over a list
+# and one over all points are rounded differently, and no pick may depend on the budget.
+_LISTED = 1 << 23
 
 
 class Coverage:
@@ -44,19 +47,18 @@ class Coverage:
     Args:
         features_T_F: `[T, F]` rows of length one, or zero for a point that tells nothing.
         weights_T: `[T]` what each point counts for.
-        memory: bytes that the lists may take.
     """
 
     shrinking = True
     floor = 0.0
     rows = 0
 
-    def __init__(self, features_T_F: Tensor, weights_T: Tensor, memory: int) -> None:
+    def __init__(self, features_T_F: Tensor, weights_T: Tensor) -> None:
         self._features, self._weights = features_T_F, weights_T
         self._covered_T = torch.zeros_like(weights_T)
         self._lists: _Lists | None = None
         T = len(weights_T)
-        self._picks, self._next_lists = 0, max(_FIRST_LISTS, T * T * 8 // (3 * max(1, memory)))
+        self._picks, self._next_lists = 0, max(_FIRST_LISTS, T * T // (3 * _LISTED))
         self._moment_F_F = features_T_F.T @ (features_T_F * weights_T[:, None])
         # Rounding of T float32 terms that are summed in blocks of another shape, with plenty to spare.
         self.slack = 3e-8 * float(weights_T.sum())
@@ -91,7 +93,7 @@ class Coverage:
             return self._lists.gains(indices_n, self._covered_T.numpy(), self._weights.numpy())
         self.pairs += len(self._weights) * len(indices_n)
         parts = ordered_map(
-            lambda some: torch.mv(self._above(some).clamp_min_(0.0), self._weights).numpy(), self._parts(indices_n)
+            lambda some: self._above(some).clamp_min_(0.0).mul_(self._weights).sum(1).numpy(), self._parts(indices_n)
         )
         return np.concatenate([np.empty(0), *parts])
 
@@ -220,7 +222,7 @@ def posterior_coverage(
     scores_N = task.scores(lambda block: margin_score(block.probs))
     points_T = top(scores_N, min(len(scores_N), int(np.ceil(filter * task.batch_size))))
     weights_T = torch.from_numpy(scores_N[points_T]).float() if weights == "margin" else torch.ones(len(points_T))
-    objective = Coverage(_features(task, points_T, kernel), weights_T, task.memory // 4)
+    objective = Coverage(_features(task, points_T, kernel), weights_T)
     picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report)
     picks.indices, picks.rows = points_T[picks.indices], len(points_T)
     return picks
