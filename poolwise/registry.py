@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
+import numpy as np
+
 from poolwise.errors import ParameterError, UnknownMethodError
 
 
@@ -26,6 +28,7 @@ class Parameter:
 
     def check(self, value: object, method: str) -> object:
         """The value, if it is one that this parameter can take."""
+        value = value.item() if isinstance(value, np.generic) else value
         if _fits(value, self.annotation):
             return value
         raise ParameterError(f"{method}: {self.name} must be {_describe(self.annotation)}, not {value!r}. {self.help}")

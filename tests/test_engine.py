@@ -54,7 +54,7 @@ def test_every_method_with_an_engine_is_tested_here():
 @example(seed=21, N=39, K=17, C=3, share=0.6, dtype=np.float64)
 @example(seed=7, N=113, K=10, C=7, share=0.9, dtype=np.float64)
 @example(seed=14, N=22, K=17, C=7, share=0.4, dtype=np.float32)
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(60)
 def test_lazy_and_full_make_the_same_picks_on_messy_pools(method, options, seed, N, K, C, share, dtype):
     assert_same(*both(messy(N, K, C, seed, dtype), 1 + int(share * (N - 1)), method, seed=seed, **options))
 

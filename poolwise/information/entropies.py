@@ -17,7 +17,7 @@ def plogp(probs: Tensor) -> Tensor:
 
 def entropy(probs: Tensor) -> Tensor:
     """Entropy over the last axis."""
-    return plogp(probs).sum(-1).neg_()
+    return 0.0 - plogp(probs).sum(-1)  # and never -0
 
 
 def mean_prediction(probs_N_K_C: Tensor) -> Tensor:
@@ -38,7 +38,7 @@ def member_entropies(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor) -> Tensor:
 def conditional_entropy(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor, scratch_N_K_C: Tensor | None = None) -> Tensor:
     """`[N]` entropy left in a label once the parameters are known, `mean_k H[y | θ_k]`."""
     n, K, _ = probs_N_K_C.shape
-    return torch.mul(log_probs_N_K_C, probs_N_K_C, out=scratch_N_K_C).view(n, -1).sum(1).div_(-K)
+    return torch.mul(log_probs_N_K_C, probs_N_K_C, out=scratch_N_K_C).view(n, -1).sum(1).div_(-K).add_(0.0)
 
 
 def ceiling(K: int, C: int | None = None) -> float:
@@ -47,7 +47,7 @@ def ceiling(K: int, C: int | None = None) -> float:
 
 
 def bald(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor, scratch_N_K_C: Tensor | None = None) -> Tensor:
-    """`[N]` mutual information between the label and the posterior sample, `H[y] - mean_k H[y | θ_k]`.
+    """`[N]` float64 mutual information between the label and the posterior sample, `H[y] - mean_k H[y | θ_k]`.
 
     The result is clamped to its range, 0 to `ln min(K, C)`, which it can leave by rounding only.
 
@@ -58,4 +58,4 @@ def bald(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor, scratch_N_K_C: Tensor | N
     """
     _, K, C = probs_N_K_C.shape
     known = conditional_entropy(log_probs_N_K_C, probs_N_K_C, scratch_N_K_C)
-    return (predictive_entropy(probs_N_K_C) - known).clamp_(0.0, ceiling(K, C))
+    return (predictive_entropy(probs_N_K_C).double() - known).clamp_(0.0, ceiling(K, C))

@@ -148,8 +148,8 @@ class Configurations:
         entropies = member_entropies(log_probs_K_C[None], probs_K_C[None])
         values_K_m = self.posterior.values(probs_K_C[None], entropies).double().view(K, -1)
         draws = values_K_m.shape[1]
-        if draws < 2:
-            return float("inf")
+        if draws < 2:  # no spread within a stratum to measure: take the spread over all draws, which is larger
+            return float(values_K_m.std(correction=0) / (K * draws) ** 0.5)
         return float((values_K_m.var(1) / draws).sum().sqrt() / K)
 
 

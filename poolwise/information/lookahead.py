@@ -5,9 +5,12 @@ reference point r becomes `q_r(c | y) = Σ_k w_k(y) p_rk(c)`. Both scores below 
 both are one matrix product per block of points and reference points.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
+from poolwise.errors import ParameterError
 from poolwise.information.pairs import Deviations, crossed
 
 # Elements of one block of `[reference points · classes, points · classes]`: one megabyte in float32.
@@ -44,20 +47,25 @@ def expected_confidence_gain(points: Deviations, probs_r_K_C: Tensor, softness: 
         probs_r_K_C: `[r, K, C]` probabilities of the reference points.
         softness: s; the larger, the closer to the hard maximum.
     """
+    if not (math.isfinite(softness) and softness > 0):
+        raise ParameterError(f"softness must be a finite number above 0, not {softness}.")
     n, K, C = points.ratios.shape
     r = len(probs_r_K_C)
+    # Double precision throughout: the rises are small differences of numbers near one.
+    points, probs_r_K_C = Deviations(points.ratios.double(), points.means.double()), probs_r_K_C.double()
     total_n = torch.zeros(n, dtype=torch.float64)
     step_n, step_r = _steps(n, r, C)
     for j in range(0, r, step_r):
         some_r_K_C = probs_r_K_C[j : j + step_r]
         m = len(some_r_K_C)
         by_class_mC_K = some_r_K_C.transpose(1, 2).reshape(m * C, K)
-        now_m = torch.logsumexp(some_r_K_C.mean(1) * softness, 1).double() / softness
+        now_m = torch.logsumexp(some_r_K_C.mean(1) * softness, 1) / softness
         for i in range(0, n, step_n):
             ratios_n_K_C, means_n_C = points.ratios[i : i + step_n], points.means[i : i + step_n]
             weights_K_nC = ratios_n_K_C.transpose(0, 1).reshape(K, -1).add(1).div_(K)
             after_m_C_nC = (by_class_mC_K @ weights_K_nC).view(m, C, -1)
             soft_m_n_C = torch.logsumexp(after_m_C_nC.mul_(softness), 1).view(m, -1, C)
-            expected_m_n = (soft_m_n_C.double() * means_n_C.double()).sum(2) / softness
+            expected_m_n = (soft_m_n_C * means_n_C).sum(2) / softness
             total_n[i : i + step_n] += (expected_m_n - now_m[:, None]).sum(0)
-    return (total_n / r).clamp_min_(0.0)
+    # Rounded, so that equal points score equally whatever block they were computed in.
+    return (total_n / r).clamp_min_(0.0).float().double()

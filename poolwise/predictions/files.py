@@ -1,8 +1,6 @@
 """Arrays from files: mapped where the format allows it, and never through pickle."""
 
 import mmap
-import pickle
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +25,9 @@ def open_array(path: str | Path, key: str | None = None) -> tuple[Array, mmap.mm
         raise FileError(f"{path}: cannot read '{path.suffix}' files. Use .npy (mapped), .npz or .pt.")
     try:
         array = readers[path.suffix](path, key)
-    except (ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
-        if isinstance(error, FileError):
-            raise
+    except FileError:
+        raise
+    except Exception as error:  # whatever a damaged file makes NumPy or PyTorch stumble over
         reason = str(error).split("\n")[0]
         raise FileError(
             f"{path}: not a whole, plain array file ({reason}). It may be truncated, or hold pickled objects, "
@@ -39,19 +37,20 @@ def open_array(path: str | Path, key: str | None = None) -> tuple[Array, mmap.mm
 
 
 def _npy(path: Path, key: str | None) -> Array:
-    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    array: Array = np.lib.format.open_memmap(path, mode="r")
     return array
 
 
 def _npz(path: Path, key: str | None) -> Array:
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
         return np.asarray(archive[_choose(path, list(archive.files), key)])
 
 
 def _pt(path: Path, key: str | None) -> Array:
     content = torch.load(path, map_location="cpu", weights_only=True)
     if isinstance(content, dict):
-        content = content[_choose(path, [str(name) for name in content], key)]
+        content = {str(name): value for name, value in content.items()}
+        content = content[_choose(path, list(content), key)]
     if not isinstance(content, torch.Tensor):
         raise FileError(f"{path}: holds a {type(content).__name__}, not a tensor.")
     return as_array(content, str(path))

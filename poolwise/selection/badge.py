@@ -60,11 +60,11 @@ def badge(task: Task, *, members: Literal["mean", "all"] = "mean") -> Picks:
         cross_N = (factors_N_A @ factors_N_A[index]) * pool.products(pool.rows(np.array([index]))[0])
         distance_N = (lengths_N + lengths_N[index] - 2 * cross_N).double()
         distance_N[distance_N <= noise] = 0.0
-        nearest_N = torch.minimum(nearest_N, distance_N)
+        nearest_N = torch.minimum(nearest_N, distance_N) if t else distance_N
         nearest_N[index] = 0.0
         task.report("picking", t + 1, task.batch_size)
     worthless = scores <= 0
-    return Picks(indices, scores, 0.0, int(np.argmax(worthless)) if worthless.any() else None)
+    return Picks(indices, scores * pool.scale**2, 0.0, int(np.argmax(worthless)) if worthless.any() else None)
 
 
 def _draw(weights_N: np.ndarray, free_N: np.ndarray, generator: np.random.Generator) -> int:

@@ -73,6 +73,14 @@ class JointInformation:
         """Judge each point by all configurations."""
         return self._evaluate(indices_n, self._configurations.posterior)
 
+    def judge(self, index: int) -> float:
+        """Judge one point by all configurations."""
+        return float(self.gains(np.array([index]))[0])
+
+    def content(self, indices_n: Array) -> Array:
+        """The predictions."""
+        return self._task.predictions.rows(indices_n).log_probs.flatten(1).numpy()
+
     def add(self, index: int, bounds_N: Array) -> Array:
         """Put a point into the batch."""
         self._configurations.add(self._task.predictions.rows(np.array([index])).log_probs[0])

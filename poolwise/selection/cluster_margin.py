@@ -1,8 +1,9 @@
 """Cluster-Margin: low-margin points, spread over clusters (Citovsky et al. 2021)."""
 
+import random
+
 import numpy as np
 import torch
-from sklearn.cluster import AgglomerativeClustering
 
 from poolwise.errors import ParameterError
 from poolwise.information.uncertainty import margin as margin_score
@@ -25,10 +26,7 @@ def clusters(task: Task, points_n: Array, subsample: int, cluster_size: int) -> 
     sampled = np.sort(task.generator("subsample").choice(N, min(subsample, N), replace=False))
     rows_m_D = pool.rows(sampled).double()
     count = max(1, len(sampled) // cluster_size)
-    if len(sampled) > 1:
-        labels_m = AgglomerativeClustering(n_clusters=count, linkage="average").fit_predict(rows_m_D.numpy())
-    else:
-        labels_m = np.zeros(1, np.int64)
+    labels_m = _agglomerate(rows_m_D.numpy(), count) if len(sampled) > 1 else np.zeros(1, np.int64)
     labels = torch.from_numpy(np.asarray(labels_m, np.int64))
     sums_G_D = torch.zeros(count, rows_m_D.shape[1], dtype=torch.float64).index_add_(0, labels, rows_m_D)
     centres_G_D = (sums_G_D / torch.bincount(labels, minlength=count)[:, None]).float()
@@ -38,6 +36,17 @@ def clusters(task: Task, points_n: Array, subsample: int, cluster_size: int) -> 
         part = slice(start, start + 4096)
         nearest_n[part] = (pool.rows(points_n[part]) @ centres_G_D.T).sub_(half_lengths_G).argmax(1).numpy()
     return nearest_n
+
+
+def _agglomerate(rows_m_D: Array, count: int) -> Array:
+    """`[m]` cluster of each row, by average linkage."""
+    # Importing scikit-learn draws from Python's global random state, which is not ours to change.
+    state = random.getstate()
+    try:
+        from sklearn.cluster import AgglomerativeClustering
+    finally:
+        random.setstate(state)
+    return np.asarray(AgglomerativeClustering(n_clusters=count, linkage="average").fit_predict(rows_m_D))
 
 
 @method(
@@ -56,8 +65,8 @@ def clusters(task: Task, points_n: Array, subsample: int, cluster_size: int) -> 
 )
 def cluster_margin(task: Task, *, filter: float = 10.0, subsample: int = 5000, cluster_size: int = 10) -> Picks:
     """Select in turn; the score of a pick is one minus its margin."""
-    if not filter >= 1 or subsample < 1 or cluster_size < 1:
-        raise ParameterError("cluster-margin: filter, subsample and cluster_size must each be at least 1.")
+    if not 1 <= filter < np.inf or subsample < 1 or cluster_size < 1:
+        raise ParameterError("cluster-margin: filter, subsample and cluster_size must each be finite and at least 1.")
     scores_N = task.scores(lambda block: margin_score(block.probs))
     count = min(len(scores_N), int(np.ceil(filter * task.batch_size)))
     points_n = top(scores_N, count)

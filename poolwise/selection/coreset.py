@@ -29,7 +29,7 @@ def coreset(task: Task) -> Picks:
     nearest_N = torch.full_like(lengths_N, torch.inf)
     labelled = task.predictions.labelled_embeddings
     if labelled is not None and len(labelled):
-        centres = Embeddings(labelled, shift_D, task.memory)
+        centres = Embeddings(labelled, shift_D, task.memory, pool.scale)
         for done, (_, block) in enumerate(centres.blocks()):
             _approach(nearest_N, pool, lengths_N, block)
             task.report("distances to labelled points", done + 1, done + 1)
@@ -47,7 +47,7 @@ def coreset(task: Task) -> Picks:
         nearest_N[indices[: t + 1]] = -1.0
         task.report("picking", t + 1, task.batch_size)
     worthless = scores <= 0
-    return Picks(indices, scores, 0.0, int(np.argmax(worthless)) if worthless.any() else None)
+    return Picks(indices, scores * pool.scale, 0.0, int(np.argmax(worthless)) if worthless.any() else None)
 
 
 def _approach(nearest_N: Tensor, pool: Embeddings, lengths_N: Tensor, centres_m_D: Tensor) -> None:

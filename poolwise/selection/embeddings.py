@@ -12,23 +12,30 @@ from poolwise.selection.task import Task
 
 
 class Embeddings:
-    """`[N, D]` embeddings in float32, shifted by their mean; kept whole if they fit the memory budget.
+    """`[N, D]` embeddings in float32, shifted and scaled; kept whole if they fit the memory budget.
 
-    Shifting changes no distance, and saves the digits that a large common offset would cost.
+    Shifting by the mean changes no distance, and saves the digits that a large common offset would cost. Dividing by
+    the largest size keeps squares within the range of float32.
+
+    Attributes:
+        scale: what the embeddings were divided by.
     """
 
-    def __init__(self, source_N_D: Array, shift_D: Array, memory: int) -> None:
+    def __init__(self, source_N_D: Array, shift_D: Array, memory: int, scale: float | None = None) -> None:
         self._source, self._shift = source_N_D, shift_D
+        self.scale = largest_of(source_N_D, shift_D) if scale is None else scale
         self._step = max(1, (1 << 22) // (4 * source_N_D.shape[1]))
         self._whole: Tensor | None = None
         if source_N_D.size * 4 <= memory // 2:
-            self._whole = self._convert(source_N_D)
+            parts = [self._convert(source_N_D[i : i + self._step]) for i in range(0, len(source_N_D), self._step)]
+            self._whole = torch.cat(parts)
 
     def __len__(self) -> int:
         return len(self._source)
 
     def _convert(self, rows: Array) -> Tensor:
-        return torch.from_numpy(np.subtract(rows, self._shift, dtype=np.float32, order="C"))
+        shifted = np.subtract(rows, self._shift, dtype=np.float64)
+        return torch.from_numpy(np.divide(shifted, self.scale, out=shifted).astype(np.float32))
 
     def rows(self, indices_n: Array) -> Tensor:
         """`[n, D]` embeddings of some points."""
@@ -69,3 +76,13 @@ def mean_of(source_N_D: Array) -> Array:
     for start in range(0, len(source_N_D), step):
         total_D += source_N_D[start : start + step].sum(0, dtype=np.float64)
     return total_D / len(source_N_D)
+
+
+def largest_of(source_N_D: Array, shift_D: Array) -> float:
+    """The largest size of a shifted number, in blocks; 1 if all are zero."""
+    step = max(1, (1 << 20) // source_N_D.shape[1])
+    largest = 0.0
+    for start in range(0, len(source_N_D), step):
+        block = np.subtract(source_N_D[start : start + step], shift_D, dtype=np.float64)
+        largest = max(largest, float(np.abs(block).max()))
+    return largest or 1.0

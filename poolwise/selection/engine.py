@@ -5,7 +5,9 @@ but an objective also knows an upper bound of each: at first from one pass over 
 point had when fewer points were picked. The engine only refines points whose bound could still win (Minoux 1978).
 It is exact: every point it leaves alone has a bound below the gain of the pick, so refining it could change nothing.
 
-Ties go to the lowest index, in both engines.
+Ties go to the lowest index. Matrix products are rounded differently in blocks of different shapes, so a tie can look
+like a lead in the last digits. Whenever several points are within rounding of the best, each is judged anew, by itself,
+and equal points only once: both engines then decide by the same digits.
 """
 
 from collections.abc import Callable
@@ -33,7 +35,7 @@ class Objective(Protocol):
     Attributes:
         shrinking: whether gains never grow as the batch grows.
         floor: a gain that none can be below; points with such a bound need no work.
-        slack: by how much rounding may lift a gain above an earlier bound; 0 if it cannot.
+        slack: by how much rounding may move a gain. Gains up to this are given as 0.
         pairs: how many pairs of points were compared so far, for the diagnostics.
     """
 
@@ -61,6 +63,12 @@ class Objective(Protocol):
 
     def gains(self, indices_n: Array) -> Array:
         """`[n]` exact gains of some points given the picks so far."""
+
+    def judge(self, index: int) -> float:
+        """The exact gain of one point, computed by itself."""
+
+    def content(self, indices_n: Array) -> Array:
+        """`[n, F]` the numbers that the gains depend on, for recognising equal points."""
 
     def add(self, index: int, bounds_N: Array) -> Array:
         """Take note of a pick.
@@ -114,7 +122,7 @@ class Greedy:
         if self.engine == "full":
             self.refine_all()
             index = int(np.argmax(self.bounds_N))
-            return index, float(self.bounds_N[index])
+            return self._finish(index, float(self.bounds_N[index]), np.flatnonzero(self.alive_N))
         block, refined, size = max(_FIRST_BLOCK, self._last_block // 2), 0, _FRONT
         while True:
             index, gain = self._leader()
@@ -127,7 +135,7 @@ class Greedy:
                 size *= 2
             elif len(open_n) == 0:
                 self._last_block = refined
-                return index, gain
+                return self._finish(index, gain, self._front[self.alive_N[self._front] & self.exact(self._front)])
             else:
                 if len(open_n) > block:
                     open_n = open_n[np.argpartition(-self.bounds_N[open_n], block)[:block]]
@@ -144,6 +152,15 @@ class Greedy:
         if bounds_N is not self.bounds_N:
             self.bounds_N, self._threshold = bounds_N, np.inf
             self.bounds_N[~self.alive_N] = -np.inf
+
+    def _finish(self, index: int, gain: float, known_n: Array) -> tuple[int, float]:
+        """Decide between the leader and the exactly known points that are within rounding of it."""
+        close_m = known_n[self.bounds_N[known_n] >= gain - self.objective.slack]
+        if gain == 0 or self.objective.slack == 0 or len(close_m) == 1:
+            return index, gain
+        _, first, same = np.unique(self.objective.content(close_m), axis=0, return_index=True, return_inverse=True)
+        judged_m = np.array([self.objective.judge(int(i)) for i in close_m[first]])[same.ravel()]
+        return int(close_m[judged_m == judged_m.max()].min()), float(judged_m.max())
 
     def _leader(self) -> tuple[int, float]:
         """The exactly known point of the front with the largest gain, the lowest index on ties."""

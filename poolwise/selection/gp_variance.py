@@ -4,12 +4,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from poolwise.errors import ParameterError
 from poolwise.predictions import Block
 from poolwise.predictions.arrays import Array
 from poolwise.registry import method
 from poolwise.selection import engine as lazy
 from poolwise.selection.engine import ENGINE_HELP, Engine
+from poolwise.selection.power_bald import check_alpha
 from poolwise.selection.saturation import SHARE
 from poolwise.selection.task import Picks, Task
 
@@ -44,7 +44,7 @@ class RemainingVariance:
     def start(self) -> Array:
         """Variances before any pick."""
         variances_N = self._task.scores(lambda block: centred(block).square_().sum((1, 2)))
-        self.slack = 1e-6 * float(variances_N.max())  # the rounding of `gains`
+        self.slack = 1e-12 * float(variances_N.max())  # rounding in double precision, generously
         return variances_N
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
@@ -59,8 +59,15 @@ class RemainingVariance:
             z_C_n_K = centred(self._task.predictions.rows(indices_n[start : start + step])).permute(2, 0, 1)
             values_n[start : start + step] = (torch.bmm(z_C_n_K, self._state_C_K_K) * z_C_n_K).sum((0, 2)).numpy()
         self.rows += len(indices_n)
-        # Rounded, so that equal points tie whatever the shape of the block they were computed in.
-        return values_n.clip(0.0).astype(np.float32).astype(np.float64)
+        return np.where(values_n > self.slack, values_n, 0.0)
+
+    def judge(self, index: int) -> float:
+        """The exact variance of one point."""
+        return float(self.gains(np.array([index]))[0])
+
+    def content(self, indices_n: Array) -> Array:
+        """The predictions."""
+        return self._task.predictions.rows(indices_n).log_probs.flatten(1).numpy()
 
     def add(self, index: int, bounds_N: Array) -> Array:
         """Condition on a point."""
@@ -84,8 +91,7 @@ class RemainingVariance:
 )
 def gp_variance(task: Task, *, noise: float = 0.01, engine: Engine = "lazy") -> Picks:
     """Select greedily."""
-    if not noise > 0:
-        raise ParameterError(f"gp-variance: noise must be above 0, not {noise}.")
+    check_alpha("gp-variance", noise, "noise")
     objective = RemainingVariance(task, noise)
     picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report)
     picks.tolerance = SHARE * float(picks.scores[0])

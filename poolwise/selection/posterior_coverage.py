@@ -61,7 +61,8 @@ class Coverage:
         self._picks, self._next_lists = 0, max(_FIRST_LISTS, T * T // (3 * _LISTED))
         self._moment_F_F = features_T_F.T @ (features_T_F * weights_T[:, None])
         # Rounding of T float32 terms that are summed in blocks of another shape, with plenty to spare.
-        self.slack = 3e-8 * float(weights_T.sum())
+        total = float(weights_T.sum())
+        self.slack = 2e-6 * total**0.5 + 3e-8 * total
         self.pairs = 0
 
     def start(self) -> Array:
@@ -90,12 +91,25 @@ class Coverage:
         """Coverage that each point adds."""
         if self._lists is not None:
             self.pairs += int(self._lists.lengths(indices_n).sum())
-            return self._lists.gains(indices_n, self._covered_T.numpy(), self._weights.numpy())
+            gains_n = self._lists.gains(indices_n, self._covered_T.numpy(), self._weights.numpy())
+            return np.where(gains_n > self.slack, gains_n, 0.0)
+        return self._all_pairs(indices_n)
+
+    def judge(self, index: int) -> float:
+        """Coverage that one point adds."""
+        return float(self._all_pairs(np.array([index]))[0])
+
+    def content(self, indices_n: Array) -> Array:
+        """The features."""
+        return self._features[torch.from_numpy(indices_n)].numpy()
+
+    def _all_pairs(self, indices_n: Array) -> Array:
         self.pairs += len(self._weights) * len(indices_n)
         parts = ordered_map(
             lambda some: self._above(some).clamp_min_(0.0).mul_(self._weights).sum(1).numpy(), self._parts(indices_n)
         )
-        return np.concatenate([np.empty(0), *parts])
+        gains_n = np.concatenate([np.empty(0), *parts])
+        return np.where(gains_n > self.slack, gains_n, 0.0)
 
     def add(self, index: int, bounds_N: Array) -> Array:
         """Credit each point to the new pick where that is its best informant."""
@@ -186,7 +200,7 @@ class _Lists:
 def _features(task: Task, points_T: Array, kernel: str) -> Tensor:
     if kernel == "embeddings":
         source = needed(task, "posterior-coverage with kernel='embeddings'")
-        rows_T_F = Embeddings(source, mean_of(source), 0).rows(points_T)
+        rows_T_F = Embeddings(source, mean_of(source), 0).rows(points_T)  # scaled to sizes of at most one
     else:
         probs_T_K_C = task.predictions.rows(points_T).probs.float()
         rows_T_F = (probs_T_K_C - probs_T_K_C.mean(1, keepdim=True)).flatten(1)
@@ -217,8 +231,8 @@ def posterior_coverage(
     engine: Engine = "lazy",
 ) -> Picks:
     """Select greedily; points that cover equally much are taken most undecided first."""
-    if not filter >= 1:
-        raise ParameterError(f"posterior-coverage: filter must be at least 1, not {filter}.")
+    if not 1 <= filter < np.inf:
+        raise ParameterError(f"posterior-coverage: filter must be finite and at least 1, not {filter}.")
     scores_N = task.scores(lambda block: margin_score(block.probs))
     points_T = top(scores_N, min(len(scores_N), int(np.ceil(filter * task.batch_size))))
     weights_T = torch.from_numpy(scores_N[points_T]).float() if weights == "margin" else torch.ones(len(points_T))

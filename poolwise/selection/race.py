@@ -3,13 +3,13 @@
 Every point i has a weight that its gain can never exceed: its first bound `u_i`. Candidates are proposed with
 probability proportional to `u_i^α`, and a proposal is accepted with probability `(gain_i / u_i)^α`: those accepted are
 distributed exactly as `gain_i^α`, whatever the bounds are. A proposal compares a uniform number v with that ratio,
-which is the question whether `gain_i > u_i · v^(1/α)`; most proposals are settled by the bound that the engine already
+which is the question whether `gain_i ≥ u_i · v^(1/α)`; most proposals are settled by the bound that the engine already
 has, and the rest by a few pairs. Nothing is done for all N points at a pick, where fresh Gumbel noise on every bound
 would cost N draws.
 
 The proposals depend on the seed and on the first bounds only, so the lazy and the full engine see the same ones and
-make the same picks. When the gains have become so small that proposals keep failing, all gains are computed once and
-become the new weights.
+make the same picks. When the gains have become so small that proposals keep failing, all gains are computed once, the
+pick is drawn from them, and they become the new weights.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ class _Proposals:
     """An endless stream of (point, threshold): points by weight `u^α`, thresholds `u · v^(1/α)`."""
 
     def __init__(self, bounds_N: Array, alpha: float, generator: np.random.Generator) -> None:
-        self._alpha, self._generator = alpha, generator
+        self.alpha, self._generator = alpha, generator
         self.rebase(bounds_N)
 
     def rebase(self, bounds_N: Array) -> None:
@@ -38,7 +38,7 @@ class _Proposals:
         self._bounds_N = np.maximum(bounds_N, 0.0)
         largest = self._bounds_N.max()
         scaled_N = self._bounds_N / largest if largest > 0 else self._bounds_N
-        self._cumulative_N = np.cumsum(scaled_N**self._alpha)
+        self._cumulative_N = np.cumsum(scaled_N**self.alpha)
         self.possible = bool(largest > 0)
         self.points, self.thresholds = np.empty(0, np.int64), np.empty(0)
 
@@ -48,7 +48,7 @@ class _Proposals:
         self.points = np.searchsorted(self._cumulative_N, self._generator.random(_PROPOSALS) * total, "right")
         self.points = np.minimum(self.points, len(self._cumulative_N) - 1)
         uniform = self._generator.random(_PROPOSALS)
-        self.thresholds = self._bounds_N[self.points] * uniform ** (1 / self._alpha)
+        self.thresholds = self._bounds_N[self.points] * uniform ** (1 / self.alpha)
 
     def drop(self, count: int) -> None:
         """Forget the first proposals."""
@@ -95,35 +95,37 @@ def run(
 def _draw(greedy: Greedy, proposals: _Proposals, generator: np.random.Generator) -> tuple[int, float]:
     """One point by the power of its gain; uniformly, if no gain is positive."""
     refused = 0
-    while proposals.possible:
+    while proposals.possible and refused < _PATIENCE:
         if len(proposals.points) == 0:
             proposals.refill()
         points, thresholds = proposals.points, proposals.thresholds
-        passed = np.flatnonzero(greedy.bounds_N[points] > thresholds)[:_TOGETHER]
+        passed = np.flatnonzero(greedy.bounds_N[points] >= thresholds)[:_TOGETHER]
         _settle(greedy, points[passed], thresholds[passed])
-        accepted = passed[greedy.bounds_N[points[passed]] > thresholds[passed]]
+        accepted = passed[greedy.bounds_N[points[passed]] >= thresholds[passed]]
         if len(accepted):
             proposals.drop(int(accepted[0]) + 1)
             index = int(points[accepted[0]])
             return index, float(greedy.bounds_N[index])
-        done = int(passed[-1]) + 1 if len(passed) == _TOGETHER else len(points)
-        proposals.drop(done)
-        refused += done
-        if refused >= _PATIENCE:
-            greedy.refine_all()
-            gains_N = np.where(greedy.alive_N, greedy.bounds_N, 0.0)
-            if greedy.objective.shrinking or not (gains_N > 0).any():
-                proposals.rebase(gains_N)
-            refused = 0
-    index = int(generator.choice(np.flatnonzero(greedy.alive_N)))
-    _settle(greedy, np.array([index]), np.array([-np.inf]))
+        proposals.drop(int(passed[-1]) + 1 if len(passed) == _TOGETHER else len(points))
+        if len(proposals.points) == 0:  # counted by whole refills, which both engines make alike
+            refused += _PROPOSALS
+    greedy.refine_all()
+    gains_N = np.where(greedy.alive_N, np.maximum(greedy.bounds_N, 0.0), 0.0)
+    if greedy.objective.shrinking:
+        proposals.rebase(gains_N)
+    if not (gains_N > 0).any():
+        index = int(generator.choice(np.flatnonzero(greedy.alive_N)))
+    else:
+        cumulative_N = np.cumsum((gains_N / gains_N.max()) ** proposals.alpha)
+        index = int(np.searchsorted(cumulative_N, generator.random() * cumulative_N[-1], "right"))
+        index = min(index, int(np.flatnonzero(gains_N)[-1]))
     return index, float(greedy.bounds_N[index])
 
 
 def _settle(greedy: Greedy, points: Array, thresholds: Array) -> None:
     """Refine points until each is exactly known or known to be below its threshold."""
     while True:
-        undecided = points[(greedy.bounds_N[points] > thresholds) & ~greedy.exact(points)]
+        undecided = points[(greedy.bounds_N[points] >= thresholds) & ~greedy.exact(points)]
         if len(undecided) == 0:
             return
         undecided = np.unique(undecided)

@@ -13,6 +13,8 @@ def top(scores_N: Array, batch_size: int) -> Array:
     Partial selection first: sorting ten million scores for a batch of a hundred would be most of the work.
     """
     N = len(scores_N)
+    if batch_size == 0:
+        return np.empty(0, np.int64)
     if batch_size < N:
         smallest = np.partition(scores_N, N - batch_size)[N - batch_size]
         above = np.flatnonzero(scores_N > smallest)

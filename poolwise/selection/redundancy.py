@@ -49,12 +49,11 @@ _FIRST_PAIRS, _GROWTH = 4, 2
 class PairwiseRedundancy:
     """Gains `I_i` less redundancy with the picks, for the engine (see the module's text for the forms)."""
 
-    slack = 0.0
-
     def __init__(self, task: Task, redundancy: Redundancy, pairs: Pairs) -> None:
         self._task, self._redundancy = task, redundancy
-        self._factor = 2.0 if pairs == "ordered" else 1.0
+        self._factor = 2.0 if pairs == "ordered" and redundancy == "sum" else 1.0
         self.shrinking = redundancy != "mean"
+        self.slack = 2e-6 if task.predictions.dtype == torch.float32 else 1e-12
         self.floor = -np.inf if redundancy == "sum" else 0.0
         self._combine = np.maximum if redundancy in ("max", "normalised") else np.add
         self._cache = DeviationCache(task.predictions, task.memory // 2)
@@ -77,7 +76,7 @@ class PairwiseRedundancy:
     def start(self) -> Array:
         """BALD scores: the gains given no picks."""
         self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs, block.scratch))
-        return self._bald_N.copy()
+        return self._bounds(np.arange(len(self._bald_N)))
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
         """Compare each point with a few more picks, the more the more it has seen."""
@@ -99,21 +98,41 @@ class PairwiseRedundancy:
             self._picked = self._picked.padded(max(64, 2 * count))
         slot = self._cache.slots(np.array([index]))
         row = self._points(slot)
-        self._know_self(np.array([index]), slot)
+        self._self_N[index] = float(with_itself(row)[0])  # by itself, whatever block it was first computed in
         self._picked.ratios[count], self._picked.means[count] = row.ratios[0], row.means[0]
         self._picks = np.append(self._picks, index)
         return self._bounds(np.arange(len(bounds_N))) if self._redundancy == "mean" else bounds_N
 
+    def judge(self, index: int) -> float:
+        """Compare one point with all picks, anew."""
+        count, one = len(self._picks), np.array([index])
+        if count == 0:
+            return float(self._bounds(one)[0])
+        row = Deviations.of(self._task.predictions.rows(one).probs)
+        self._self_N[index] = float(with_itself(row)[0])
+        same_t = row.take(torch.zeros(count, dtype=torch.int64))
+        picks_t = self._picked.take(torch.arange(count))
+        overlap_t = self._overlap(aligned(same_t, picks_t).double().numpy(), np.repeat(one, count), self._picks)
+        self.pairs += count
+        return float(self._gains(self._bald_N[one], self._combine.reduce(overlap_t, keepdims=True))[0])
+
+    def content(self, indices_n: Array) -> Array:
+        """The predictions."""
+        return self._task.predictions.rows(indices_n).log_probs.flatten(1).numpy()
+
     def _bounds(self, indices_n: Array) -> Array:
         """Gains as far as the pairs seen so far tell, which is an upper bound."""
-        bald_n, overlap_n = self._bald_N[indices_n], self._overlap_N[indices_n]
+        return self._gains(self._bald_N[indices_n], self._overlap_N[indices_n])
+
+    def _gains(self, bald_n: Array, overlap_n: Array) -> Array:
+        """Information less overlap; nothing, if that is within rounding of zero."""
         if self._redundancy == "normalised":
-            return bald_n * (1 - overlap_n)
-        if self._redundancy == "mean":
-            overlap_n = overlap_n / max(1, len(self._picks))
-        if self._redundancy == "sum":
-            overlap_n = overlap_n * self._factor
-        return bald_n - overlap_n
+            gains_n = bald_n * (1 - overlap_n)
+        elif self._redundancy == "mean":
+            gains_n = bald_n - overlap_n / max(1, len(self._picks))
+        else:
+            gains_n = bald_n - self._factor * overlap_n
+        return np.where(np.abs(gains_n) > self.slack, gains_n, 0.0)
 
     def _compare(self, indices_n: Array, counts_n: Array) -> None:
         """Compare each point with its next `counts_n` picks."""
@@ -125,6 +144,7 @@ class PairwiseRedundancy:
         while first < len(indices_n):
             done = ends_n[first - 1] if first else 0
             last = max(first + 1, int(np.searchsorted(ends_n, done + self._block, "right")))
+            last = min(last, first + self._cache.limit)
             self._compare_block(indices_n[first:last], counts_n[first:last])
             first = last
 

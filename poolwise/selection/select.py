@@ -69,7 +69,8 @@ def select(
     _check_batch_size(batch_size, len(pool))
     space = budget.parse(memory)
     subset = choose(candidates, len(pool), batch_size, seed)
-    task = Task(pool if subset is None else pool.take(subset), int(batch_size), seed, space, report)
+    chosen = pool if subset is None else pool.take(subset)
+    task = Task(chosen, pool, subset, int(batch_size), seed, space, report)
     stream(seed)  # a bad seed is an error for every method, not only for those that draw
     with one_thread_an_operation():
         picks: Picks = chosen_method.run(task, **checked)

@@ -20,6 +20,8 @@ class Task:
 
     Attributes:
         predictions: the points to choose from.
+        pool: all points, of which those may be a part.
+        positions: `[n]` where the points to choose from stand in the pool; None if they are the pool.
         batch_size: how many to choose, at most as many as there are.
         seed: root of all randomness of the selection.
         memory: working memory to stay within, in bytes.
@@ -27,6 +29,8 @@ class Task:
     """
 
     predictions: Predictions
+    pool: Predictions
+    positions: Array | None
     batch_size: int
     seed: int = 0
     memory: int = budget.DEFAULT
