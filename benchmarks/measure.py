@@ -52,7 +52,7 @@ def measure(spec: dict[str, Any], limit: float) -> dict[str, Any]:
                 child.kill()
                 child.wait()
                 if isinstance(error, subprocess.TimeoutExpired) and not result.exists():
-                    return {"error": f"stopped at the time limit of {limit:.0f} s"}
+                    return {"error": f"stopped at the time limit of {limit:.0f} s", "at_least_seconds": limit}
                 if not isinstance(error, subprocess.TimeoutExpired):
                     raise
                 status = 0

@@ -102,10 +102,12 @@ def curve_table(task: Task, found: Found) -> list[str]:
 
 
 def verdicts(task: Task, found: Found) -> list[Check]:
-    """The task's checks; a record that failed counts as not measured."""
+    """The task's checks; a record that failed counts as not measured, one that was stopped may serve as a bound."""
 
-    def find(label: str, threads: int = ONE) -> Record | None:
+    def find(label: str, threads: int = ONE, stopped: bool = False) -> Record | None:
         record = found.get((task.name, label, threads))
+        if stopped and record is not None and "at_least_seconds" in record:
+            return {"seconds": record["at_least_seconds"], "stopped": True}
         return None if record is None or "error" in record else record
 
     return task.judge(find)

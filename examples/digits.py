@@ -82,8 +82,8 @@ def main(folder: Path) -> None:
         )
     Console(width=max(100, Console().width)).print(table)
     print(
-        "\nBALD and information are in nats; saturated at: how many picks were made before no remaining point had anything"
-        "\nto add. A high information with few classes hit is a batch of look-alikes: compare the rows of the picture."
+        "\nBALD and information are in nats; saturated at: how many picks were made before no remaining point had"
+        "\nanything to add. A high information with few classes hit is a batch of look-alikes: compare the picture's rows."
     )
     draw(digits.images, labels, batches, folder / "batches.png")
     print(f"\nThe batches as images: {folder / 'batches.png'}")

@@ -68,4 +68,4 @@ def expected_confidence_gain(points: Deviations, probs_r_K_C: Tensor, softness: 
             expected_m_n = (soft_m_n_C * means_n_C).sum(2) / softness
             total_n[i : i + step_n] += (expected_m_n - now_m[:, None]).sum(0)
     # Rounded, so that equal points score equally whatever block they were computed in.
-    return (total_n / r).clamp_min_(0.0).float().double()
+    return (total_n / r).clamp_min_(0.0).mul_(2.0**36).round_().div_(2.0**36)

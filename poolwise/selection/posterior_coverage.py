@@ -81,7 +81,8 @@ class Coverage:
             ((z_T_F @ self._moment_F_F) * z_T_F).sum(1) - 2 * (z_T_F @ ((u_T * c_T) @ z_T_F)) + u_T @ c_T.square()
         )
         bounds_T = (first_T + (u_T.sum() * second_T.clamp_min_(0.0)).sqrt_()) / 2
-        return bounds_T.clamp_min_(0.0).double().numpy() + self.slack
+        bounds_N: Array = bounds_T.clamp_min_(0.0).double().numpy() + self.slack
+        return bounds_N
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
         """Exact gains."""

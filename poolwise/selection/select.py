@@ -70,7 +70,7 @@ def select(
     space = budget.parse(memory)
     subset = choose(candidates, len(pool), batch_size, seed)
     chosen = pool if subset is None else pool.take(subset)
-    task = Task(chosen, pool, subset, int(batch_size), seed, space, report)
+    task = Task(chosen, int(batch_size), seed, space, report, whole=pool, positions=subset)
     stream(seed)  # a bad seed is an error for every method, not only for those that draw
     with one_thread_an_operation():
         picks: Picks = chosen_method.run(task, **checked)

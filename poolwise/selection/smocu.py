@@ -1,5 +1,7 @@
 """SMOCU: expected fall of the soft mean objective cost of uncertainty (Zhao et al. 2021)."""
 
+import torch
+
 from poolwise.information.lookahead import expected_confidence_gain
 from poolwise.information.pairs import Deviations
 from poolwise.registry import method
@@ -25,4 +27,5 @@ def smocu(task: Task, *, targets: object = None, sample: int = 200, softness: fl
     """Select the top b."""
     probs_r_K_C = reference_probs(task, targets, sample)
     scores_N = task.scores(lambda b: expected_confidence_gain(Deviations.of(b.probs), probs_r_K_C, softness))
-    return take_top(scores_N, task.batch_size, tolerance=1e-12)  # rounding of numbers near one
+    rounding = 1e-7 if task.predictions.dtype == torch.float32 else 1e-12  # of differences of numbers near one
+    return take_top(scores_N, task.batch_size, tolerance=rounding)

@@ -20,21 +20,26 @@ class Task:
 
     Attributes:
         predictions: the points to choose from.
-        pool: all points, of which those may be a part.
-        positions: `[n]` where the points to choose from stand in the pool; None if they are the pool.
         batch_size: how many to choose, at most as many as there are.
         seed: root of all randomness of the selection.
         memory: working memory to stay within, in bytes.
         report: told about progress.
+        whole: the pool, if the points to choose from are only a part of it.
+        positions: `[n]` where they then stand in it.
     """
 
     predictions: Predictions
-    pool: Predictions
-    positions: Array | None
     batch_size: int
     seed: int = 0
     memory: int = budget.DEFAULT
     report: Report = silent
+    whole: Predictions | None = None
+    positions: Array | None = None
+
+    @property
+    def pool(self) -> Predictions:
+        """All points, also those that may not be chosen."""
+        return self.predictions if self.whole is None else self.whole
 
     def generator(self, *names: str | int) -> np.random.Generator:
         """The random stream of that name."""
