@@ -30,10 +30,12 @@ from poolwise.selection.task import Picks, Task
 # Elements of one block of the kernel matrix, which is never held whole: four megabytes.
 _BLOCK = 1 << 20
 # Before this many picks lists would be long, and making them would cost more than they save.
-_FIRST_LISTS = 6
+_FIRST_LISTS = 4
 # About how many pairs to list at most, of eight bytes each. It does not follow the memory budget: a sum over a list
 # and one over all points are rounded differently, and no pick may depend on the budget.
 _LISTED = 1 << 23
+# Rounding of a gain that is summed over a list in double precision: that of its float32 entries.
+_LIST_SLACK = 4e-6
 
 
 class Coverage:
@@ -120,10 +122,15 @@ class Coverage:
             self._covered_T[columns] = torch.maximum(self._covered_T[columns], values)
         else:
             torch.maximum(self._covered_T, torch.mv(self._features, self._features[index]), out=self._covered_T)
-        if self._picks >= self._next_lists:
-            self._next_lists = 2 * self._picks
-            self._list_pairs()
-        return bounds_N if self._lists is not None else np.minimum(bounds_N, self._bounds())
+        if self._picks < self._next_lists:
+            return bounds_N if self._lists is not None else np.minimum(bounds_N, self._bounds())
+        self._next_lists = 2 * self._picks
+        if self._lists is not None:
+            self._lists = self._lists.above(self._covered_T.numpy())
+            return bounds_N
+        self._lists = self._list_pairs()
+        self.slack = _LIST_SLACK
+        return self.gains(np.arange(len(bounds_N)))
 
     def _parts(self, indices_n: Array) -> list[Array]:
         step = max(1, _BLOCK // len(self._weights))
@@ -134,13 +141,9 @@ class Coverage:
         some_m_F = self._features.index_select(0, torch.from_numpy(indices_m))
         return (some_m_F @ self._features.T).sub_(self._covered_T)
 
-    def _list_pairs(self) -> None:
-        """Keep the pairs in which one point still improves on what the other is covered."""
+    def _list_pairs(self) -> "_Lists":
+        """The pairs in which one point still improves on what the other is covered."""
         covered_T = self._covered_T.numpy()
-        if self._lists is not None:
-            self._lists = self._lists.above(covered_T)
-            return
-
         columns_T = np.arange(len(covered_T), dtype=np.int32)
 
         def improving(indices_m: Array) -> tuple[Array, Array, Array]:
@@ -152,7 +155,7 @@ class Coverage:
         parts = list(ordered_map(improving, self._parts(np.arange(len(covered_T)))))
         self.pairs += len(covered_T) ** 2
         lengths_T, columns, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        self._lists = _Lists(np.concatenate([[0], np.cumsum(lengths_T)]), columns, values)
+        return _Lists(np.concatenate([[0], np.cumsum(lengths_T)]), columns, values)
 
 
 class _Lists:
