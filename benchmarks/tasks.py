@@ -45,7 +45,7 @@ def lbb_classes(s: Sizes) -> Task:
     return Task(
         "lbb-100-classes",
         f"Large BatchBALD with 100 classes, {pool.shape}, b = {b}",
-        (select("lazy", pool, b, "lbb"), select("full", pool, b, "lbb", engine="full", limit=1800.0)),
+        (select("lazy", pool, b, "lbb"), select("full", pool, b, "lbb", engine="full", threads=(ONE,), limit=1800.0)),
         "lazy",
         lambda find: [checks.faster(find, "full", "lazy", 20), checks.same_picks(find, "lazy", "full")],
     )
