@@ -1,7 +1,7 @@
 """The tasks: which contenders run on which pool, and what Poolwise must reach there."""
 
 from benchmarks import checks
-from benchmarks.cases import ONE, Case, Sizes, Task, select
+from benchmarks.cases import ALL, ONE, Case, Sizes, Task, select
 from benchmarks.data import Pool
 
 PEERS = ("batchbald_redux", "scikit-activeml", "baal")
@@ -56,7 +56,7 @@ def lbb_dropout(s: Sizes) -> Task:
     return Task(
         "lbb-mc-dropout",
         f"Large BatchBALD on MC dropout, {pool.shape}, b = {b}",
-        (select("lazy", pool, b, "lbb"), select("full", pool, b, "lbb", engine="full")),
+        (select("lazy", pool, b, "lbb"), select("full", pool, b, "lbb", engine="full", threads=(ONE,))),
         "lazy",
         lambda find: [checks.same_picks(find, "lazy", "full")],
     )
@@ -90,7 +90,11 @@ def lbb_growth(s: Sizes) -> Task:
 def batchbald(s: Sizes) -> Task:
     pool, m = Pool(s.n(2_000), 20, 10), s.m(10_000)
     mine = select("poolwise", pool, 10, "batchbald", configurations=m)
-    cases = [Case(peer, f"{peer} batchbald", pool, 10, {"configurations": m}) for peer in PEERS]
+    slow = PEERS[1:]  # a minute a run: one thread only
+    cases = [
+        Case(peer, f"{peer} batchbald", pool, 10, {"configurations": m}, (ONE,) if peer in slow else (ONE, ALL))
+        for peer in PEERS
+    ]
     return Task(
         "batchbald",
         f"BatchBALD, {pool.shape}, b = 10, {m:,} configurations",

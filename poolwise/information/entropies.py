@@ -36,9 +36,16 @@ def member_entropies(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor) -> Tensor:
 
 
 def conditional_entropy(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor, scratch_N_K_C: Tensor | None = None) -> Tensor:
-    """`[N]` entropy left in a label once the parameters are known, `mean_k H[y | θ_k]`."""
+    """`[N]` entropy left in a label once the parameters are known, `mean_k H[y | θ_k]`.
+
+    Log-probabilities may be -inf. That is rare, so it is repaired where it made a NaN instead of looked for beforehand.
+    """
     n, K, _ = probs_N_K_C.shape
-    return torch.mul(log_probs_N_K_C, probs_N_K_C, out=scratch_N_K_C).view(n, -1).sum(1).div_(-K).add_(0.0)
+    sums_N = torch.mul(log_probs_N_K_C, probs_N_K_C, out=scratch_N_K_C).view(n, -1).sum(1)
+    if bool(sums_N.isnan().any()):
+        finite_N_K_C = log_probs_N_K_C.clamp_min(torch.finfo(log_probs_N_K_C.dtype).min)
+        sums_N = finite_N_K_C.mul_(probs_N_K_C).view(n, -1).sum(1)
+    return sums_N.div_(-K).add_(0.0)
 
 
 def ceiling(K: int, C: int | None = None) -> float:
