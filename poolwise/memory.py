@@ -18,7 +18,7 @@ _UNITS = {
 
 # A block of work this large (bytes) stays in a cache while several operations pass over it. Smaller blocks cost more in
 # calls, larger ones more in trips to memory. A budget can make blocks smaller, never larger.
-_CACHE_BLOCK = 1 << 21
+_CACHE_BLOCK = 1 << 22
 
 
 def parse(memory: int | str) -> int:

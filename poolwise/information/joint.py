@@ -172,8 +172,8 @@ def batch_information(
     for t, log_probs_K_C in enumerate(log_probs_B_K_C):
         configurations.add(log_probs_K_C)
         curve_B[t] = configurations.information()
-        if math.log(K) - curve_B[t] < 1e-9:
-            break  # everything is known, and the rest of the curve is flat
+        if math.log(K) - curve_B[t] < 1e-6:
+            break  # there is nothing left to learn, and the rest of the curve is flat
     return np.maximum.accumulate(curve_B)
 
 

@@ -43,7 +43,7 @@ _GRAIN = 2.0**-40
 
 # A point is first compared with this many picks, and then with this many times those that it has seen. Fewer would
 # waste fewer pairs on points that are soon out, but each round has a fixed cost.
-_FIRST_PAIRS, _GROWTH = 4, 2
+_FIRST_PAIRS, _GROWTH = 2, 2
 
 
 class PairwiseRedundancy:
