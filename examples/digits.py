@@ -83,7 +83,7 @@ def main(folder: Path) -> None:
     Console(width=max(100, Console().width)).print(table)
     print(
         "\nBALD and information are in nats; saturated at: how many picks were made before no remaining point had"
-        "\nanything to add. A high information with few classes hit is a batch of look-alikes: compare the picture's rows."
+        "\nanything to add. A high information with few classes hit means look-alikes: compare the rows of the picture."
     )
     draw(digits.images, labels, batches, folder / "batches.png")
     print(f"\nThe batches as images: {folder / 'batches.png'}")
