@@ -35,16 +35,22 @@ def member_entropies(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor) -> Tensor:
     return torch.mul(log_probs_N_K_C, probs_N_K_C).sum(2).neg_()
 
 
-def conditional_entropy(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor, scratch_N_K_C: Tensor | None = None) -> Tensor:
+def conditional_entropy(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor, *, overwrite: bool = False) -> Tensor:
     """`[N]` entropy left in a label once the parameters are known, `mean_k H[y | θ_k]`.
 
     Log-probabilities may be -inf. That is rare, so it is repaired where it made a NaN instead of looked for beforehand.
+
+    Args:
+        log_probs_N_K_C: `[N, K, C]` log-probabilities.
+        probs_N_K_C: `[N, K, C]` probabilities.
+        overwrite: whether the probabilities may be overwritten, which saves a pass over fresh memory.
     """
     n, K, _ = probs_N_K_C.shape
-    sums_N = torch.mul(log_probs_N_K_C, probs_N_K_C, out=scratch_N_K_C).view(n, -1).sum(1)
+    products = torch.mul(log_probs_N_K_C, probs_N_K_C, out=probs_N_K_C if overwrite else None)
+    sums_N = products.view(n, -1).sum(1)
     if bool(sums_N.isnan().any()):
         finite_N_K_C = log_probs_N_K_C.clamp_min(torch.finfo(log_probs_N_K_C.dtype).min)
-        sums_N = finite_N_K_C.mul_(probs_N_K_C).view(n, -1).sum(1)
+        sums_N = finite_N_K_C.exp().mul_(finite_N_K_C).view(n, -1).sum(1)
     return sums_N.div_(-K).add_(0.0)
 
 
@@ -53,16 +59,17 @@ def ceiling(K: int, C: int | None = None) -> float:
     return math.log(K if C is None else min(K, C))
 
 
-def bald(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor, scratch_N_K_C: Tensor | None = None) -> Tensor:
+def bald(log_probs_N_K_C: Tensor, probs_N_K_C: Tensor, *, overwrite: bool = False) -> Tensor:
     """`[N]` float64 mutual information between the label and the posterior sample, `H[y] - mean_k H[y | θ_k]`.
 
     The result is clamped to its range, 0 to `ln min(K, C)`, which it can leave by rounding only.
 
     Args:
-        log_probs_N_K_C: `[N, K, C]` finite log-probabilities.
+        log_probs_N_K_C: `[N, K, C]` log-probabilities.
         probs_N_K_C: `[N, K, C]` probabilities.
-        scratch_N_K_C: `[N, K, C]` room to work in.
+        overwrite: whether the probabilities may be overwritten, which saves a pass over fresh memory.
     """
     _, K, C = probs_N_K_C.shape
-    known = conditional_entropy(log_probs_N_K_C, probs_N_K_C, scratch_N_K_C)
-    return (predictive_entropy(probs_N_K_C).double() - known).clamp_(0.0, ceiling(K, C))
+    predictive_N = predictive_entropy(probs_N_K_C).double()
+    known_N = conditional_entropy(log_probs_N_K_C, probs_N_K_C, overwrite=overwrite)
+    return predictive_N.sub_(known_N).clamp_(0.0, ceiling(K, C))

@@ -38,12 +38,12 @@ class Block:
         log_probs: `[n, K, C]` log-probabilities. Read by `rows`, they are finite: log 0 is replaced by a number whose
             exponential is 0. In a scan they may be the stored numbers themselves, and -inf.
         probs: `[n, K, C]` probabilities.
-        scratch: `[n, K, C]` room for intermediate results. Fresh memory costs more than the arithmetic on it.
+        raw: `[n, K, C]` room for what is stored, while it is converted.
     """
 
     log_probs: Tensor
     probs: Tensor
-    scratch: Tensor
+    raw: Tensor
 
     @classmethod
     def empty(cls, n: int, K: int, C: int, dtype: torch.dtype) -> "Block":
@@ -52,7 +52,7 @@ class Block:
 
     def first(self, n: int) -> "Block":
         """The first n rows, in the same place."""
-        return Block(self.log_probs[:n], self.probs[:n], self.scratch[:n])
+        return Block(self.log_probs[:n], self.probs[:n], self.raw[:n])
 
 
 class Predictions:
@@ -242,8 +242,8 @@ class Predictions:
 
         Args:
             kernel: from a block of rows to whatever is wanted of them; each row's part must depend on that row only,
-                so that no result depends on the size of a block. Blocks are reused: the result must not be a view of
-                one, and only its `scratch` may be written to.
+                so that no result depends on the size of a block. Blocks are reused, since fresh memory costs more than
+                the arithmetic on it: the result must not be a view of one, and only `probs` may be overwritten.
             memory: working memory to stay within, in bytes.
             report: told about progress.
             stage: what to call the walk.
@@ -262,7 +262,7 @@ class Predictions:
             stored = self._source[rows] if self._index is None else self._source[torch.from_numpy(positions_n)]
             if self._kind == "log-probs" and stored.dtype == self.dtype and stored.is_contiguous():
                 # Nothing to convert: one pass less, on what is the most common input by far.
-                block = Block(stored, torch.exp(stored, out=block.probs), block.scratch)
+                block = Block(stored, torch.exp(stored, out=block.probs), block.raw)
                 if not checked:
                     check_block(stored, block.probs, self._kind, stored.dtype, positions_n)
             else:
@@ -319,7 +319,7 @@ class Predictions:
             raw.copy_(stored)
             torch.log(probs, out=log_probs).clamp_min_(floor)
         else:
-            raw = block.scratch
+            raw = block.raw
             raw.copy_(stored)
             torch.log_softmax(raw, 2, out=log_probs).clamp_min_(floor)
             torch.exp(log_probs, out=probs)

@@ -30,7 +30,7 @@ def _score(x: object, pool: Predictions, kernel: Callable[[Block], Tensor]) -> A
 
 def bald(x: object) -> Array | Tensor:
     """Mutual information between label and posterior sample, `[N]`, in nats (Houlsby et al. 2011)."""
-    return _score(x, _pool(x), lambda block: entropies.bald(block.log_probs, block.probs, block.scratch))
+    return _score(x, _pool(x), lambda block: entropies.bald(block.log_probs, block.probs, overwrite=True))
 
 
 def entropy(x: object) -> Array | Tensor:
@@ -40,7 +40,9 @@ def entropy(x: object) -> Array | Tensor:
 
 def conditional_entropy(x: object) -> Array | Tensor:
     """Average entropy of the samples' predictions, `[N]`, in nats: the part that no amount of labels removes."""
-    return _score(x, _pool(x), lambda block: entropies.conditional_entropy(block.log_probs, block.probs, block.scratch))
+    return _score(
+        x, _pool(x), lambda block: entropies.conditional_entropy(block.log_probs, block.probs, overwrite=True)
+    )
 
 
 def least_confidence(x: object) -> Array | Tensor:

@@ -10,7 +10,7 @@ from poolwise.selection.task import Picks, Task
 
 def bald_scores(task: Task) -> Array:
     """`[N]` BALD score of every point."""
-    return task.scores(lambda block: information(block.log_probs, block.probs, block.scratch))
+    return task.scores(lambda block: information(block.log_probs, block.probs, overwrite=True))
 
 
 @method(

@@ -52,7 +52,7 @@ class JointInformation:
 
     def start(self) -> Array:
         """BALD scores: the gains given no picks."""
-        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs, block.scratch))
+        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs, overwrite=True))
         self._levels = [self._configurations.posterior]
         return self._clean(self._bald_N)
 

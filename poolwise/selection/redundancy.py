@@ -75,7 +75,7 @@ class PairwiseRedundancy:
 
     def start(self) -> Array:
         """BALD scores: the gains given no picks."""
-        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs, block.scratch))
+        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs, overwrite=True))
         return self._bounds(np.arange(len(self._bald_N)))
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
