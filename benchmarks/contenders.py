@@ -78,13 +78,24 @@ def top(scores: Array, batch: int) -> Outcome:
     return Outcome(order[:batch].tolist(), scores)
 
 
-def potential(log_probs: Array, embeddings: Array, picks: list[int]) -> float:
-    """Sum of squared distances of BADGE's gradient embeddings to the nearest pick: what k-means++ lowers."""
+def gradients(log_probs: Array, embeddings: Array) -> Array:
+    """`[N, C·D]` BADGE's gradient embeddings, written out."""
     probs = np.exp(log_probs.mean(1))
     factor = probs - np.eye(probs.shape[1])[probs.argmax(1)]
-    points = (factor[:, :, None] * embeddings[:, None, :]).reshape(len(probs), -1)
-    squared = (points**2).sum(1)
+    written_out: Array = (factor[:, :, None] * embeddings[:, None, :]).reshape(len(probs), -1)
+    return written_out
+
+
+def squared_distances(points: Array, pick: int) -> Array:
+    """`[N]` squared distances of all points to one of them."""
+    squared: Array = ((points - points[pick]) ** 2).sum(1)
+    return squared
+
+
+def potential(log_probs: Array, embeddings: Array, picks: list[int]) -> float:
+    """Sum of squared distances of BADGE's gradient embeddings to the nearest pick: what k-means++ lowers."""
+    points = gradients(log_probs, embeddings)
     nearest = np.full(len(points), np.inf)
     for pick in picks:
-        nearest = np.minimum(nearest, squared + squared[pick] - 2 * points @ points[pick])
-    return float(np.maximum(nearest, 0).sum())
+        nearest = np.minimum(nearest, squared_distances(points, pick))
+    return float(nearest.sum())

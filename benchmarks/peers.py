@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contenders import Array, Inputs, Outcome, Prepared, contender, potential, top
+from benchmarks.contenders import (
+    Array,
+    Inputs,
+    Outcome,
+    Prepared,
+    contender,
+    gradients,
+    potential,
+    squared_distances,
+    top,
+)
 
 REDUX, BAAL, SKACTIVEML, SMALL_TEXT = "batchbald_redux", "baal", "scikit-activeml", "small-text"
 
@@ -155,6 +165,25 @@ def skactiveml_badge(inputs: Inputs) -> Prepared:
 @contender("scikit-activeml badge potential", SKACTIVEML)
 def skactiveml_badge_potential(inputs: Inputs) -> Prepared:
     query = _badge_query(inputs)
+    return lambda: [query(seed) for seed in range(inputs.parameters["seeds"])], lambda batches: potentials(
+        inputs, batches
+    )
+
+
+@contender("numpy badge potential", "numpy")
+def plain_badge_potential(inputs: Inputs) -> Prepared:
+    """The definition itself: the longest gradient first, then each point by its squared distance to the picks."""
+    points = gradients(inputs.log_probs(), inputs.embeddings()[0])
+
+    def query(seed: int) -> list[int]:
+        generator = np.random.default_rng(seed)
+        picks = [int(np.argmax((points**2).sum(1)))]
+        nearest = squared_distances(points, picks[0])
+        while len(picks) < inputs.batch:
+            picks.append(int(generator.choice(len(points), p=nearest / nearest.sum())))
+            nearest = np.minimum(nearest, squared_distances(points, picks[-1]))
+        return picks
+
     return lambda: [query(seed) for seed in range(inputs.parameters["seeds"])], lambda batches: potentials(
         inputs, batches
     )

@@ -153,7 +153,8 @@ def badge(s: Sizes) -> Task:
     b, seeds = s.b(100), 5 if s.quick else 20
     names = "poolwise", "scikit-activeml"
     trials = [
-        Case(f"{name}, {seeds} seeds", f"{name} badge potential", small, 50, {"seeds": seeds}, (ONE,)) for name in names
+        Case(f"{name}, {seeds} seeds", f"{name} badge potential", small, 50, {"seeds": seeds}, (ONE,))
+        for name in (*names, "numpy")
     ]
     return Task(
         "badge",
@@ -162,9 +163,12 @@ def badge(s: Sizes) -> Task:
         "poolwise",
         lambda find: [
             checks.faster(find, "scikit-activeml", "poolwise", 20),
-            checks.same_potential(find, trials[0].label, trials[1].label),
+            checks.same_potential(find, trials[0].label, trials[2].label),
         ],
-        f"The rows with seeds: the potential after 50 picks on {small.shape}; their time is for all seeds.",
+        f"The rows with seeds: the potential after 50 picks on {small.shape}; their time is for all seeds. "
+        "scikit-activeml keeps the distance to the origin from its first step, as if the origin were a pick, which "
+        "k-means++ and the BADGE paper do not do; its potential is higher. So the distribution is compared with the "
+        "definition, written out in NumPy.",
     )
 
 

@@ -1,5 +1,6 @@
 """Predictions of K posterior samples for N points over C classes, wherever they are stored."""
 
+import math
 import mmap
 import threading
 from collections.abc import Callable, Iterator
@@ -28,6 +29,9 @@ _LOG_ZERO = {torch.float32: -110.0, torch.float64: -750.0}
 
 # Pages of a mapped file that a scan has passed are given back this often (bytes), to keep resident memory low.
 _RELEASE_EVERY = 1 << 26
+
+_LOG2_E = 1 / math.log(2)
+_VECTOR = 64  # numbers: a multiple of what any processor takes at a time
 
 
 @dataclass(frozen=True)
@@ -262,7 +266,7 @@ class Predictions:
             stored = self._source[rows] if self._index is None else self._source[torch.from_numpy(positions_n)]
             if self._kind == "log-probs" and stored.dtype == self.dtype and stored.is_contiguous():
                 # Nothing to convert: one pass less, on what is the most common input by far.
-                block = Block(stored, torch.exp(stored, out=block.probs), block.raw)
+                block = Block(stored, _exp(stored, block.probs), block.raw)
                 if not checked:
                     check_block(stored, block.probs, self._kind, stored.dtype, positions_n)
             else:
@@ -313,7 +317,7 @@ class Predictions:
                 torch.clamp_min(stored, floor, out=raw)
             else:
                 raw.copy_(stored).clamp_min_(floor)
-            torch.exp(log_probs, out=probs)
+            _exp(log_probs, probs)
         elif self._kind == "probs":
             raw = probs
             raw.copy_(stored)
@@ -322,13 +326,30 @@ class Predictions:
             raw = block.raw
             raw.copy_(stored)
             torch.log_softmax(raw, 2, out=log_probs).clamp_min_(floor)
-            torch.exp(log_probs, out=probs)
+            _exp(log_probs, probs)
         if check_n is not None:
             check_block(raw, probs, self._kind, self._source.dtype, check_n)
         if self._source.dtype == torch.float16 and self._kind != "logits":
             sums = probs.sum(2, keepdim=True)
             probs.div_(sums)
             log_probs.sub_(sums.log()).clamp_min_(floor)
+
+
+def _exp(log_probs: Tensor, out: Tensor) -> Tensor:
+    """The exponential, by way of base two: PyTorch's `exp2` takes half the time of its `exp` on a CPU.
+
+    The product rounds the exponent, which moves a probability p by at most `p |ln p|` units of rounding: less than one.
+    PyTorch computes what is left over of whole vectors with another routine, which rounds otherwise. So that a number
+    does not depend on where in a block it stands, what is left over is computed within a whole vector as well.
+    """
+    flat = torch.mul(log_probs, _LOG2_E, out=out).view(-1)
+    whole = flat.numel() - flat.numel() % _VECTOR
+    flat[:whole].exp2_()
+    if whole < flat.numel():
+        rest = flat.new_zeros(_VECTOR)
+        rest[: flat.numel() - whole] = flat[whole:]
+        flat[whole:] = rest.exp2_()[: flat.numel() - whole]
+    return out
 
 
 def _check_embeddings(embeddings: object, labelled_embeddings: object, rows: int) -> tuple[Array | None, Array | None]:

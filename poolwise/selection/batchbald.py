@@ -62,9 +62,10 @@ class JointInformation:
         The finer the set, the fewer points at a time: the first ones are likely to settle the rest.
         """
         level = self._level_N[indices_n[0]]
-        others_n = np.flatnonzero(self._level_N[indices_n] != level)
-        together = min(max(1, _TOGETHER // len(self._levels[level].weights)), *others_n[:1], len(indices_n))
-        done_m = indices_n[:together]
+        elsewhere_n = self._level_N[indices_n] != level
+        alike = int(np.argmax(elsewhere_n)) if elsewhere_n.any() else len(indices_n)
+        affordable = max(1, _TOGETHER // len(self._levels[level].weights))
+        done_m = indices_n[: min(alike, affordable)]
         bounds_m = self._evaluate(done_m, self._levels[level])
         self._level_N[done_m] += 1
         return bounds_m, np.full(len(done_m), level == len(self._levels) - 1)
