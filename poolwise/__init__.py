@@ -1,22 +1,41 @@
 """Poolwise chooses which unlabelled examples to label next, in large batches, for deep Bayesian models."""
 
-from poolwise import errors, scores, selection
+from poolwise import data, errors, metrics, models, posteriors, scores, selection, stopping
+from poolwise.data.pool import Pool
 from poolwise.errors import SaturationWarning
+from poolwise.learner import ActiveLearner, simulate
+from poolwise.posteriors.trained import ensemble, mc_dropout
 from poolwise.predictions import Predictions
+from poolwise.query import Query
 from poolwise.registry import methods
+from poolwise.rounds import Round
 from poolwise.selection.batch import Batch, Diagnostics
 from poolwise.selection.select import select
+from poolwise.training import Training
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActiveLearner",
     "Batch",
     "Diagnostics",
+    "Pool",
     "Predictions",
+    "Query",
+    "Round",
     "SaturationWarning",
+    "Training",
+    "data",
+    "ensemble",
     "errors",
+    "mc_dropout",
     "methods",
+    "metrics",
+    "models",
+    "posteriors",
     "scores",
     "select",
     "selection",
+    "simulate",
+    "stopping",
 ]

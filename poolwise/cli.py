@@ -24,6 +24,7 @@ from poolwise.predictions import Kind, Layout, Predictions
 from poolwise.progress import Report, silent
 from poolwise.selection.batch import Batch
 from poolwise.selection.select import select as run_selection
+from poolwise.storage import replacing
 
 app = typer.Typer(
     help="Choose which unlabelled examples to label next, in large batches, for deep Bayesian models.",
@@ -141,7 +142,8 @@ def select(
     if output is None:
         print(text, end="")
     else:
-        _write_whole(output, text)
+        with replacing(output) as file:
+            file.write((text).encode())
     if not quiet:
         print(f"{method}: chose {len(batch):,} of {len(pool):,}. {batch.diagnostics}", file=sys.stderr)
         if output is not None:
@@ -229,20 +231,6 @@ def _as_json(batch: Batch, names: list[str] | None, seed: int, parameters: dict[
         "diagnostics": batch.diagnostics.as_dict(),
     }
     return json.dumps(content, indent=1, allow_nan=False, default=lambda value: np.asarray(value).tolist()) + "\n"
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise FileError(f"{path}: cannot write the batch ({error.strerror}).") from error
 
 
 @contextmanager

@@ -45,6 +45,18 @@ class MissingInputError(InputError):
     """A method needs something that was not given, such as embeddings."""
 
 
+class LabelError(InputError):
+    """A label, or the example it is meant for, is unknown, given twice or not asked for."""
+
+
+class TrainingError(PoolwiseError):
+    """Training did not lead to a usable network."""
+
+
+class StateError(PoolwiseError):
+    """Something was asked for that is not possible now, such as predictions before training."""
+
+
 class FileError(InputError):
     """A file is missing, damaged, or not of a kind that can be read safely."""
 

@@ -45,6 +45,17 @@ def one_thread_an_operation() -> Iterator[None]:
             torch.set_num_threads(_allowed)
 
 
+@contextmanager
+def threads_an_operation(count: int | None) -> Iterator[None]:
+    """Let PyTorch split operations over so many threads, or over as many as before for None."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def ordered_map(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
     """Results of a function on each item, in order, computed on as many threads as PyTorch is allowed.
 

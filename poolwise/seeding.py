@@ -24,6 +24,11 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(int(seed), spawn_key=keys))
 
 
+def child_seed(seed: int, *names: str | int) -> int:
+    """A seed for something that has streams of its own."""
+    return int(stream(seed, *names).integers(2**62))
+
+
 def gumbel(generator: np.random.Generator, size: int) -> np.ndarray:
     """`[size]` standard Gumbel draws; adding them to log-weights and taking the largest samples by weight."""
     return -np.log(generator.standard_exponential(size))

@@ -1,0 +1,239 @@
+"""Examples by position: what every loader returns, every posterior reads and the pool keeps track of.
+
+A model asks for the inputs of some positions and gets one batch, as the network takes it. Sets that fit memory live as
+one tensor, so that a batch is one indexing operation and no Python runs per item.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import default_collate
+
+from poolwise.errors import MissingInputError, ParameterError, ShapeError
+from poolwise.predictions.arrays import Array
+
+Inputs = Tensor | list[str]
+"""A batch of inputs: a tensor whose first axis counts examples, or texts."""
+
+
+@runtime_checkable
+class Examples(Protocol):
+    """N inputs by position, with their labels where those are known."""
+
+    @property
+    def labels(self) -> Array | None:
+        """`[N]` int64 labels, or None where there are none."""
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """What the classes are called, in the order of their numbers, or None."""
+
+    def __len__(self) -> int: ...
+
+    def batch(self, indices_n: Array) -> Inputs:
+        """The inputs at some positions, in that order, as a model takes them."""
+
+
+class TensorExamples:
+    """Inputs in one tensor.
+
+    Bytes are images `[N, channels, height, width]`: they are kept as bytes, a quarter of the memory, and scaled to
+    0 to 1 when a batch is asked for, then centred and divided by channel where `mean` and `std` are given. Numbers of
+    other types are passed on as float32.
+
+    Args:
+        inputs: `[N, ...]` tensor.
+        labels: `[N]` labels, whole numbers from 0, or None.
+        class_names: what the classes are called.
+        mean: mean of each channel after scaling to 0 to 1.
+        std: its standard deviation.
+    """
+
+    def __init__(
+        self,
+        inputs: Tensor,
+        labels: object = None,
+        class_names: Sequence[str] | None = None,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+    ) -> None:
+        if inputs.ndim < 2:
+            raise ShapeError(f"inputs must be [N, ...] with at least two axes, not {list(inputs.shape)}.")
+        if inputs.dtype == torch.uint8 and inputs.ndim != 4:
+            raise ShapeError(
+                f"inputs of bytes are taken as images [N, channels, height, width], not {list(inputs.shape)}. "
+                "Add the axis of channels, or convert other data with .float()."
+            )
+        self.inputs = inputs
+        self.labels = None if labels is None else as_labels(labels, len(inputs))
+        self.class_names = None if class_names is None else tuple(class_names)
+        channels = None if mean is None or std is None else (-1, *[1] * (inputs.ndim - 2))
+        self.mean = None if mean is None or channels is None else torch.tensor(list(mean)).view(channels)
+        self.std = None if std is None or channels is None else torch.tensor(list(std)).view(channels)
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def batch(self, indices_n: Array) -> Tensor:
+        """`[n, ...]` float32 inputs."""
+        batch = self.inputs[torch.from_numpy(indices_n)]
+        if batch.dtype == torch.uint8:
+            batch = batch.float().div_(255)
+            if self.mean is not None and self.std is not None:
+                batch.sub_(self.mean).div_(self.std)
+        return batch.float()
+
+    def images(self, indices_n: Array) -> Array | None:
+        """`[n, height, width, channels]` bytes to show to a person, None where the inputs are not images."""
+        if self.inputs.dtype != torch.uint8:
+            return None
+        shown: Array = self.inputs[torch.from_numpy(indices_n)].permute(0, 2, 3, 1).numpy()
+        return shown
+
+
+class TextExamples:
+    """Texts, with their labels where those are known."""
+
+    def __init__(self, texts: Sequence[str], labels: object = None, class_names: Sequence[str] | None = None) -> None:
+        self.texts = list(texts)
+        self.labels = None if labels is None else as_labels(labels, len(self.texts))
+        self.class_names = None if class_names is None else tuple(class_names)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def batch(self, indices_n: Array) -> list[str]:
+        """The texts at some positions."""
+        return [self.texts[index] for index in indices_n.tolist()]
+
+
+class DatasetExamples:
+    """Any `torch.utils.data.Dataset` with a length, of inputs or of (input, label); read item by item.
+
+    Args:
+        dataset: the data set.
+        labels: `[N]` labels, if they are known without reading every item.
+        collate: from a list of items to a batch; PyTorch's own by default.
+    """
+
+    class_names: tuple[str, ...] | None = None
+
+    def __init__(
+        self, dataset: Any, labels: object = None, collate: Callable[[list[Any]], Any] = default_collate
+    ) -> None:
+        self.dataset, self._collate = dataset, collate
+        self._labels = None if labels is None else as_labels(labels, len(dataset))
+        self._pairs: bool | None = None
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    @property
+    def labels(self) -> Array | None:
+        """`[N]` labels: as given, or read once from the items where those are pairs."""
+        if self._labels is None and self._are_pairs():
+            self._labels = as_labels([int(self.dataset[index][1]) for index in range(len(self))], len(self))
+        return self._labels
+
+    def batch(self, indices_n: Array) -> Inputs:
+        """The inputs of some items."""
+        items = [self.dataset[index] for index in indices_n.tolist()]
+        inputs = [item[0] for item in items] if self._are_pairs() else items
+        batch: Inputs = list(inputs) if inputs and isinstance(inputs[0], str) else self._collate(inputs)
+        return batch.float() if isinstance(batch, Tensor) and not batch.is_floating_point() else batch
+
+    def _are_pairs(self) -> bool:
+        if self._pairs is None:
+            item = self.dataset[0] if len(self) else None
+            self._pairs = isinstance(item, tuple | list) and len(item) == 2
+        return self._pairs
+
+
+class Subset:
+    """Some of the examples, as examples of their own; nothing is copied.
+
+    Args:
+        examples: the whole set.
+        indices_n: positions in it.
+        labels_n: labels to use instead of those of the set.
+        class_names: names of the classes, where the set has none.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        indices_n: Array,
+        labels_n: Array | None = None,
+        class_names: tuple[str, ...] | None = None,
+    ) -> None:
+        self._examples, self._indices, self._labels, self._names = examples, indices_n, labels_n, class_names
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @property
+    def labels(self) -> Array | None:
+        """`[n]` labels."""
+        if self._labels is not None:
+            return self._labels
+        labels = self._examples.labels
+        return None if labels is None else labels[self._indices]
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """What the classes are called."""
+        return self._examples.class_names or self._names
+
+    def batch(self, indices_n: Array) -> Inputs:
+        """The inputs at some positions of the subset."""
+        return self._examples.batch(self._indices[indices_n])
+
+
+def as_examples(data: object, labels: object = None) -> Examples:
+    """Examples from whatever a caller holds.
+
+    Args:
+        data: examples; a tensor or array `[N, ...]`; a pair (inputs, labels); a list of texts; a `Dataset` of inputs
+            or of (input, label).
+        labels: `[N]` labels, where `data` has none.
+    """
+    if isinstance(data, Examples):
+        return data if labels is None else Subset(data, np.arange(len(data)), as_labels(labels, len(data)))
+    if isinstance(data, tuple) and len(data) == 2 and labels is None:
+        return as_examples(*data)
+    if isinstance(data, np.ndarray) and data.dtype.kind in "fiub":
+        data = torch.from_numpy(np.ascontiguousarray(data))
+    if isinstance(data, Tensor):
+        return TensorExamples(data, labels)
+    if isinstance(data, list) and all(isinstance(item, str) for item in data):
+        return TextExamples(data, labels)
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+        return DatasetExamples(data, labels)
+    raise ParameterError(
+        f"data must be a tensor, an array, a pair (inputs, labels), a list of texts or a Dataset with a length, "
+        f"not {type(data).__name__}."
+    )
+
+
+def as_labels(labels: object, count: int) -> Array:
+    """`[N]` int64 labels, whole numbers from 0."""
+    array = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if array.shape != (count,):
+        raise ShapeError(f"labels must have shape [{count}], one an example, not {list(array.shape)}.")
+    if count and (array.dtype.kind not in "iub" or array.min() < 0):
+        raise ParameterError(
+            "labels must be whole numbers from 0 (the position of the class in the list of classes), "
+            f"not {array.dtype} with the smallest {array.min()}. For names, map each name to its number first."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def needed_labels(examples: Examples, what: str) -> Array:
+    """The labels, or an error that says who needs them."""
+    labels = examples.labels
+    if labels is None:
+        raise MissingInputError(f"{what} needs labels. Pass (inputs, labels) or a Dataset of (input, label).")
+    return labels

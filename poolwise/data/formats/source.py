@@ -1,0 +1,42 @@
+"""What every source of a data set offers: the files it needs, and how to read them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from poolwise.predictions.arrays import Array
+
+
+@dataclass(frozen=True)
+class Raw:
+    """One split as it was read.
+
+    Attributes:
+        inputs: `[N, channels, height, width]` bytes, or N texts.
+        labels: `[N]` class numbers from 0, or N class names.
+        md5: digests of the contents of the files, uncompressed, where the source computes them.
+    """
+
+    inputs: Array | list[str]
+    labels: Array | list[str]
+    md5: tuple[str, ...] = ()
+
+
+class Source(Protocol):
+    """One split in one official form."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files that hold it; each may also be there as `name.gz`."""
+
+    @property
+    def md5(self) -> tuple[str, ...]:
+        """What the digests are known to be; empty where nobody knows for certain."""
+
+    def read(self, paths: Mapping[str, Path]) -> Raw:
+        """Read the split.
+
+        Args:
+            paths: where each of `files` was found.
+        """

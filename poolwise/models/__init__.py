@@ -1,0 +1,24 @@
+"""Reference networks: float32 inputs in, logits out, dropout as modules, and a last linear layer named `head`.
+
+Each is a function of the shape of one input and the number of classes. What they return is an ordinary PyTorch module:
+any other will do as well wherever Poolwise takes a network.
+"""
+
+from poolwise.models.cnn import batchbald_cnn, cifar_cnn, emnist_cnn
+from poolwise.models.head import linear, mlp
+from poolwise.models.initialise import build, glorot_
+from poolwise.models.registry import make, names
+from poolwise.models.resnet import resnet_18
+
+__all__ = [
+    "batchbald_cnn",
+    "build",
+    "cifar_cnn",
+    "emnist_cnn",
+    "glorot_",
+    "linear",
+    "make",
+    "mlp",
+    "names",
+    "resnet_18",
+]

@@ -1,0 +1,221 @@
+"""Query by committee (Seung et al. 1992): scikit-learn classifiers as samples of a posterior."""
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from torch import Tensor
+
+from poolwise import memory as budget
+from poolwise.data.examples import Examples, Inputs, as_examples, needed_labels
+from poolwise.errors import EmptyPoolError, LabelError, MissingInputError, ParameterError, StateError
+from poolwise.predictions import Predictions
+from poolwise.predictions.arrays import Array
+from poolwise.progress import Report, silent
+from poolwise.seeding import stream
+
+_BAGGED = 10  # members, where their number is left open
+
+# What a text is taken to need once it is a vector (bytes): a thousand terms, each with its number and its weight.
+_TEXT_BYTES = 1 << 14
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A fitted classifier, and which class each column of its probabilities is."""
+
+    classifier: Any
+    classes: Array
+
+
+class Committee:
+    """Classifiers that were fitted differently; member k is posterior sample k.
+
+    There are three kinds of committee:
+    - one classifier: copies of it, each fitted on its own bootstrap sample of the data (Breiman 1996);
+    - a `RandomForestClassifier` or `ExtraTreesClassifier`: its trees;
+    - a list of classifiers: each fitted on all the data.
+
+    A class that a member has not seen gets the probability zero from it. Tensors and arrays reach the classifiers as
+    `[n, D]` float64 arrays, texts as a list, so that a pipeline may begin with a `TfidfVectorizer`.
+
+    Args:
+        estimator: one classifier with `predict_proba`, or a list of them; pipelines are classifiers too. They are
+            cloned and never changed.
+        members: number of bootstrap copies, 10 by default, or of trees, by default what the forest says. The members
+            of a list are its classifiers.
+        classes: number of classes C; by default that of the data's class names, or else the largest label plus one.
+    """
+
+    def __init__(self, estimator: Any, members: int | None = None, *, classes: int | None = None) -> None:
+        listed = isinstance(estimator, list | tuple)
+        self._estimators = [_checked(item) for item in (estimator if listed else [estimator])]
+        if not self._estimators:
+            raise ParameterError("estimator is an empty list. Pass a classifier, or a list of at least one.")
+        if listed and members is not None:
+            raise ParameterError(f"members={members!r} cannot be chosen for a list: each classifier in it is a member.")
+        for name, value in (("members", members), ("classes", classes)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise ParameterError(f"{name} must be a whole number of at least 1, not {value!r}.")
+        self._listed, self._size, self._classes = listed, members, classes
+        self._members: list[_Member] = []
+        self._C = 0
+
+    def fit(self, data: object, validation: object = None, *, seed: int = 0, report: Report = silent) -> Self:
+        """Fit all members on labelled data.
+
+        Args:
+            data: labelled examples, (inputs, labels), or a `Dataset` of (input, label).
+            validation: not used; classifiers of scikit-learn stop by themselves.
+            seed: where bootstrap samples and every `random_state` come from; those set by the caller are replaced.
+            report: told about progress.
+        """
+        examples = as_examples(data)
+        labels_n = needed_labels(examples, "a committee")
+        if not len(examples):
+            raise EmptyPoolError("there are no examples to fit a committee on.")
+        C = self._count_classes(examples, labels_n)
+        inputs = _read(examples, np.arange(len(examples)))
+        single = self._estimators[0]
+        if self._listed:
+            members = self._fit_list(inputs, labels_n, seed, report)
+        elif isinstance(single, RandomForestClassifier | ExtraTreesClassifier):
+            members = self._fit_forest(inputs, labels_n, seed, report)
+        else:
+            members = self._fit_bootstrap(inputs, labels_n, seed, report)
+        self._members, self._C = members, C
+        return self
+
+    def predict(
+        self, data: object, *, embeddings: bool = False, memory: int | str = budget.DEFAULT, report: Report = silent
+    ) -> Predictions:
+        """`[N, K, C]` predictions of K members.
+
+        Classifiers compute in float64 and the result is kept in float32, so the rounding of a product of matrices,
+        which depends on how many rows it has, leaves no trace of the chunks.
+
+        Args:
+            data: examples.
+            embeddings: whether to add `[N, D]` embeddings: the inputs themselves, where they are numbers.
+            memory: working memory beside the result, in bytes or as `"500MB"`; no result depends on it.
+            report: told about progress.
+        """
+        if not self._members:
+            raise StateError("the committee has no members yet. Call fit(data) first.")
+        examples, space = as_examples(data), budget.parse(memory)
+        N = len(examples)
+        if not N:
+            raise EmptyPoolError("there are no examples to predict.")
+        first = _read(examples, np.arange(1))
+        D = None if isinstance(first, list) else first.shape[1]
+        if embeddings and D is None:
+            raise MissingInputError(
+                "a committee has no embeddings of texts. Add some with predictions.with_embeddings(...)."
+            )
+        step = budget.block_rows(_TEXT_BYTES if D is None else 8 * D, space)
+        probs_N_K_C = np.zeros((N, len(self._members), self._C), np.float32)
+        features_N_D = np.empty((N, D or 0), np.float32) if embeddings else None
+        for start in range(0, N, step):
+            rows = slice(start, min(start + step, N))
+            inputs = _read(examples, np.arange(rows.start, rows.stop))
+            for k, member in enumerate(self._members):
+                probs_N_K_C[rows, k][:, member.classes] = member.classifier.predict_proba(inputs)
+            if features_N_D is not None:
+                features_N_D[rows] = inputs
+            report("predicting", rows.stop, N)
+        return Predictions.from_probs(probs_N_K_C, embeddings=features_N_D)
+
+    def embed(self, data: object, *, memory: int | str = budget.DEFAULT) -> Array:
+        """`[N, D]` float32: the inputs themselves, where they are numbers."""
+        inputs = _read(examples := as_examples(data), np.arange(len(examples)))
+        if isinstance(inputs, list):
+            raise MissingInputError("a committee has no embeddings of texts. Use a method that needs none.")
+        return inputs.astype(np.float32)
+
+    def state(self) -> dict[str, Any]:
+        """All that `predict` depends on: the number of classes and the members, pickled, as joblib would save them.
+
+        A pickle is a program: load only what you saved yourself, with the version of scikit-learn that saved it.
+        """
+        return {"classes": self._C, "members": pickle.dumps(self._members)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Take up a saved state; see `state` for what to trust."""
+        self._C, self._members = int(state["classes"]), pickle.loads(state["members"])
+
+    def _count_classes(self, examples: Examples, labels_n: Array) -> int:
+        names = examples.class_names
+        C = self._classes or (len(names) if names else int(labels_n.max()) + 1)
+        if labels_n.max() >= C:
+            raise LabelError(f"labels must be below the number of classes, {C}, but one is {labels_n.max()}.")
+        return C
+
+    def _fit_list(self, inputs: Any, labels_n: Array, seed: int, report: Report) -> list[_Member]:
+        members = []
+        for k, estimator in enumerate(self._estimators):
+            members.append(_fit(_seeded(estimator, seed, k), inputs, labels_n))
+            report("fitting the committee", k + 1, len(self._estimators))
+        return members
+
+    def _fit_bootstrap(self, inputs: Any, labels_n: Array, seed: int, report: Report) -> list[_Member]:
+        members, size = [], self._size or _BAGGED
+        for k in range(size):
+            drawn_n = _bootstrap(labels_n, stream(seed, "bootstrap", k))
+            sample = [inputs[i] for i in drawn_n] if isinstance(inputs, list) else inputs[drawn_n]
+            members.append(_fit(_seeded(self._estimators[0], seed, k), sample, labels_n[drawn_n]))
+            report("fitting the committee", k + 1, size)
+        return members
+
+    def _fit_forest(self, inputs: Any, labels_n: Array, seed: int, report: Report) -> list[_Member]:
+        forest = _seeded(self._estimators[0], seed, 0)
+        if self._size is not None:
+            forest.set_params(n_estimators=self._size)
+        forest.fit(inputs, labels_n)
+        report("fitting the committee", len(forest.estimators_), len(forest.estimators_))
+        return [_Member(tree, forest.classes_) for tree in forest.estimators_]  # a tree numbers the forest's classes
+
+
+def _checked(estimator: Any) -> Any:
+    if not isinstance(estimator, BaseEstimator) or not is_classifier(estimator):
+        kind = f"the class {estimator.__name__}" if isinstance(estimator, type) else type(estimator).__name__
+        raise ParameterError(f"estimator must be a scikit-learn classifier, such as LogisticRegression(), not {kind}.")
+    return estimator
+
+
+def _seeded(estimator: Any, seed: int, k: int) -> Any:
+    """A copy of an estimator with every `random_state` set, its own and those of its steps and parts."""
+    copy = clone(estimator)
+    names = sorted(name for name in copy.get_params() if name.split("__")[-1] == "random_state")
+    return copy.set_params(**{name: int(stream(seed, "random_state", k, name).integers(2**31)) for name in names})
+
+
+def _fit(classifier: Any, inputs: Any, labels_n: Array) -> _Member:
+    classifier.fit(inputs, labels_n)
+    if not hasattr(classifier, "predict_proba"):  # some classifiers know only once they are fitted
+        raise ParameterError(
+            f"{type(classifier).__name__} has no predict_proba, and a committee needs probabilities. "
+            "Wrap it in sklearn.calibration.CalibratedClassifierCV, or use another classifier."
+        )
+    return _Member(classifier, classifier.classes_)
+
+
+def _bootstrap(labels_n: Array, generator: np.random.Generator) -> Array:
+    """n of n positions with replacement; drawn again if only one of several classes is among them.
+
+    Most classifiers cannot be fitted on a single class.
+    """
+    n = len(labels_n)
+    drawn_n = generator.integers(n, size=n)
+    while np.ptp(labels_n[drawn_n]) == 0 and np.ptp(labels_n) > 0:
+        drawn_n = generator.integers(n, size=n)
+    return drawn_n
+
+
+def _read(examples: Examples, indices_n: Array) -> Array | list[str]:
+    """Inputs at some positions as scikit-learn takes them."""
+    inputs: Inputs = examples.batch(indices_n)
+    return inputs.flatten(1).double().cpu().numpy() if isinstance(inputs, Tensor) else inputs

@@ -1,0 +1,229 @@
+"""Consistent dropout: sample k drops the same units for every example (Gal & Ghahramani 2016; Kirsch et al. 2019).
+
+Its prediction of an example then depends on nothing else: not on the batch the example is in, nor on its place there.
+Joint informations of two examples have no meaning otherwise.
+
+All that happens before the first dropout layer is the same for every sample. It is computed once: a `TorchFunctionMode`
+sees every operation of a forward pass, so the first sample's pass notes the results up to the first dropout layer, and
+the passes of the other samples are handed those results instead of computing them. This works for any module, whatever
+its `forward` does, without tracing.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+from poolwise.errors import ParameterError
+from poolwise.models.dropout import Call, controlled, dropout_layers
+from poolwise.seeding import stream
+
+# Masks kept between chunks of a pool (bytes); those that do not fit are drawn again, with the same result.
+_MASKS = 1 << 26
+
+_FUNCTIONAL: frozenset[Callable[..., Any]] = frozenset(
+    {
+        F.dropout,
+        F.dropout1d,
+        F.dropout2d,
+        F.dropout3d,
+        F.alpha_dropout,
+        F.feature_alpha_dropout,
+        torch.dropout,
+        torch.alpha_dropout,
+        torch.feature_dropout,
+        torch.feature_alpha_dropout,
+    }
+)
+
+
+class Masks:
+    """What each sample drops: a function of the seed, the layer, the sample and the unit, and of nothing else.
+
+    Along the first axis of a mask (positions of a sequence, say) a longer mask begins with the shorter one, so padding
+    changes nothing.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._kept: dict[tuple[Call, int], Tensor] = {}
+        self._bytes = 0
+
+    def draw(self, call: Call, sample: int) -> Tensor:
+        """`[1, ...]` ones where sample k keeps a unit, zeros where it drops it."""
+        key = call, sample
+        if key not in self._kept:
+            generator = stream(self._seed, "consistent dropout", call.layer, call.number, sample)
+            mask = torch.from_numpy(generator.random(call.shape, dtype="float32") >= call.rate).float()[None]
+            if self._bytes + mask.nbytes > _MASKS:
+                return mask
+            self._kept[key] = mask
+            self._bytes += mask.nbytes
+        return self._kept[key]
+
+
+class _Replay(TorchFunctionMode):
+    """Notes the results of operations up to the first dropout layer, then hands them out again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._results: list[Any] = []
+        self._versions: list[tuple[Tensor, int]] = []
+        self._position = 0
+        self._state: Literal["noting", "handing out", "computing"] = "noting"
+        self.layer_depth = 0  # how many dropout layers are being called: 0 or 1
+        self.dropped = False  # whether one was reached
+
+    def start(self) -> None:
+        """A new forward pass begins."""
+        intact = all(tensor._version == version for tensor, version in self._versions)
+        if not intact:  # something after the first dropout wrote over what came before: compute all passes in full
+            self._results, self._versions, self._state = [], [], "computing"
+        elif self._versions:
+            self._position, self._state = 0, "handing out"
+
+    def reached_dropout(self) -> None:
+        """A dropout layer is called: from here on results differ by sample."""
+        if self._state == "noting":
+            tensors = [leaf for leaf in tree_leaves(self._results) if isinstance(leaf, Tensor)]
+            self._versions = [(tensor, tensor._version) for tensor in tensors]
+        self._state, self.dropped = "computing", True
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self.layer_depth:
+            return func(*args, **kwargs)
+        _refuse_functional(func, args, kwargs)
+        if self._state == "handing out":
+            if self._position == len(self._results):
+                raise ParameterError(
+                    "the module does not compute the same for the same inputs before its first dropout layer. "
+                    "Remove the other randomness, or use an ensemble."
+                )
+            self._position += 1
+            return self._results[self._position - 1]
+        result = func(*args, **kwargs)
+        if self._state == "noting":
+            self._results.append(result)
+        return result
+
+
+class _Pass(threading.local):
+    """The forward pass under way on the calling thread: for which sample, of how many rows."""
+
+    sample: int | None = None
+    rows = 0
+    replay: _Replay | None = None
+
+
+class ConsistentDropout:
+    """A module whose dropout layers drop by sample. Use as a context; at its end the module is as before.
+
+    Inside, `samples` may be called from several threads.
+
+    Args:
+        module: any module with dropout layers; examples are the first axis of what those get.
+        seed: where the masks come from.
+    """
+
+    def __init__(self, module: nn.Module, seed: int) -> None:
+        _refuse_hidden(module)
+        self._layers = dropout_layers(module)
+        if not self._layers:
+            raise ParameterError(
+                f"{type(module).__name__} has no dropout layer with a rate above 0, so all its samples would be the "
+                "same. Add nn.Dropout modules, or use a deep ensemble."
+            )
+        self._module, self._masks = module, Masks(seed)
+        self._pass = _Pass()
+
+    def __enter__(self) -> "ConsistentDropout":
+        self._modes = {module: module.training for module in self._module.modules()}
+        self._module.eval()
+        self._control = controlled(self._module, self._draw)
+        self._control.__enter__()
+        self._handles = []
+        for layer in self._layers.values():
+            self._handles.append(layer.register_forward_pre_hook(self._enter_layer))
+            # Before the hook that drops, so that the product with the mask counts as outside the layer.
+            self._handles.append(layer.register_forward_hook(self._leave_layer, prepend=True))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._control.__exit__(None, None, None)
+        for module, mode in self._modes.items():
+            module.training = mode
+
+    def samples(self, inputs: Tensor, count: int) -> Iterator[Tensor]:
+        """The module's output for the same inputs under the masks of sample 0, 1, ..., count - 1."""
+        here, replay = self._pass, _Replay()
+        here.rows, here.replay = len(inputs), replay
+        try:
+            for sample in range(count):
+                here.sample = sample
+                replay.start()
+                with torch.no_grad(), replay:
+                    output: Tensor = self._module(inputs)
+                if not replay.dropped:
+                    raise ParameterError(
+                        f"the forward pass of {type(self._module).__name__} calls none of its dropout layers "
+                        f"({', '.join(self._layers)}), so all samples would be the same."
+                    )
+                yield output
+        finally:
+            here.sample, here.replay = None, None
+
+    def _enter_layer(self, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        if self._pass.replay is not None:
+            self._pass.replay.reached_dropout()
+            self._pass.replay.layer_depth += 1
+
+    def _leave_layer(self, layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        if self._pass.replay is not None:
+            self._pass.replay.layer_depth -= 1
+
+    def _draw(self, call: Call, rows: int) -> Tensor | None:
+        if self._pass.sample is None:
+            return None
+        if rows != self._pass.rows:
+            raise ParameterError(
+                f"the dropout layer {call.layer!r} got {rows} rows for {self._pass.rows} examples. Its first axis must "
+                "count the examples (batch_first=True in sequence layers), or one mask for all cannot be drawn."
+            )
+        parameter = next(self._module.parameters(), None)
+        mask = self._masks.draw(call, self._pass.sample)
+        return mask if parameter is None else mask.to(parameter)
+
+
+def _refuse_functional(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Dropout outside a layer cannot be controlled: nothing tells one call from another, or that it exists."""
+    if func in _FUNCTIONAL:
+        raise ParameterError(
+            f"the module calls {func.__name__} as a function. Consistent masks need dropout as a layer: make an "
+            "nn.Dropout in __init__ and call that."
+        )
+    if func is F.scaled_dot_product_attention and (args[4] if len(args) > 4 else kwargs.get("dropout_p", 0.0)) > 0:
+        raise ParameterError(
+            "the module's attention drops weights inside a function. Pass dropout_p=0 there when the module is in "
+            "evaluation mode, and put an nn.Dropout layer after it."
+        )
+
+
+def _refuse_hidden(module: nn.Module) -> None:
+    """Dropout inside a layer that is no dropout layer would be left out in silence."""
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.MultiheadAttention | nn.RNNBase) and layer.dropout > 0:
+            raise ParameterError(
+                f"{name or type(module).__name__} is {type(layer).__name__} with dropout={layer.dropout:g}, which is "
+                f"drawn inside the layer, where it cannot be controlled. Set its dropout to 0 (network.{name}.dropout "
+                "= 0.0) and put an nn.Dropout layer after it."
+            )

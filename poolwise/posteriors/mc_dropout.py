@@ -1,0 +1,47 @@
+"""MC dropout: the samples are dropout masks of one network (Gal & Ghahramani 2016), the same for every example."""
+
+import torch
+from torch import nn
+
+from poolwise.posteriors.posterior import MakeModel, NetworkPosterior
+from poolwise.training import Training
+
+
+class MCDropout(NetworkPosterior):
+    """One network; sample k is mask k of its dropout layers, the same mask for every example.
+
+    Dropout must be layers (`nn.Dropout`, 1d to 3d, alpha); the network's class is not changed, and batch normalisation
+    stays in evaluation mode. What comes before the first dropout layer is computed once for all samples.
+
+    Args:
+        model: a trained network to predict with; or a function that makes a new one, to `fit`. A network that is
+            given is copied for training, from the weights it has, and never changed.
+        samples: K, how many masks.
+        training: how the network is trained.
+        threads: PyTorch threads to train on; None for what PyTorch is set to.
+        warm_start: whether a later `fit` goes on from the weights of the one before.
+        device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
+        seed: where the masks come from.
+    """
+
+    def __init__(
+        self,
+        model: MakeModel | nn.Module,
+        samples: int = 100,
+        *,
+        training: Training | None = None,
+        threads: int | None = None,
+        warm_start: bool = False,
+        device: str | torch.device = "auto",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            model,
+            1,
+            samples,
+            training=training,
+            threads=threads,
+            warm_start=warm_start,
+            device=device,
+            seed=seed,
+        )

@@ -1,0 +1,271 @@
+"""What all posteriors made of networks share: prediction in chunks, embeddings, and where the results are put."""
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+from poolwise.data.examples import Examples, TensorExamples
+from poolwise.errors import ParameterError, ShapeError
+from poolwise.parallel import one_thread_an_operation, ordered_map
+from poolwise.posteriors.consistent import ConsistentDropout
+from poolwise.predictions import Predictions
+from poolwise.predictions.arrays import Array
+from poolwise.progress import Report, silent
+from poolwise.seeding import child_seed
+from poolwise.training import layout, network_inputs
+
+Result = TypeVar("Result")
+
+# Intermediate results of a chunk may take this much (bytes), and a chunk has at most so many rows: beyond that, larger
+# chunks are not faster. A memory budget can make chunks smaller, never larger.
+_ACTIVATIONS = 1 << 28
+_ROWS = 1_024
+
+# Labelled examples that take less than this (bytes) are read once before training.
+_READ_ONCE = 1 << 29
+
+
+class Sampler:
+    """From inputs to the outputs of K posterior samples: networks, or networks × dropout masks. Use as a context.
+
+    Args:
+        networks: trained networks.
+        masks: how many dropout masks of each, or None for no dropout.
+        seed: where the masks come from.
+    """
+
+    def __init__(self, networks: Sequence[nn.Module], masks: int | None = None, seed: int = 0) -> None:
+        self._networks, self._masks = networks, masks
+        self.count = len(networks) * (masks or 1)
+        self._dropouts = [
+            ConsistentDropout(network, child_seed(seed, "masks", member))
+            for member, network in enumerate(networks if masks else [])
+        ]
+
+    def __enter__(self) -> "Sampler":
+        with ExitStack() as stack:
+            for network in self._networks:
+                stack.enter_context(evaluating(network))
+            for dropout in self._dropouts:
+                stack.enter_context(dropout)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def samples(self, inputs: Tensor) -> Iterator[Tensor]:
+        """K times `[n, C]` logits, network by network."""
+        for dropout in self._dropouts:
+            yield from dropout.samples(inputs, self._masks or 1)
+        if not self._dropouts:
+            with torch.no_grad():
+                yield from (network(inputs) for network in self._networks)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """`[n, D]` embeddings: what goes into the last layer of each network without dropout, side by side."""
+        return torch.cat([penultimate(network, inputs) for network in self._networks], 1)
+
+
+def predict(
+    sampler: Sampler,
+    data: Examples,
+    device: torch.device,
+    memory: int,
+    out: Path | None,
+    embeddings: bool,
+    report: Report,
+) -> Predictions:
+    """Predictions of all examples, in memory if they fit half of the budget, else in a mapped file.
+
+    Chunks run at the same time on as many threads as PyTorch is allowed, each operation on one: faster than operations
+    split over threads, on a busy machine by far, and no number depends on how many threads there are.
+
+    Args:
+        sampler: the posterior samples.
+        data: examples.
+        device: where the networks are.
+        memory: bytes that this call may take.
+        out: a `.npy` file for the predictions; without it, what does not fit goes to a temporary file.
+        embeddings: whether to keep embeddings as well.
+        report: told about progress.
+    """
+    sheet: _Sheet | None = None
+    features: list[Array] = []
+
+    def work(inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        logits_K = list(sampler.samples(inputs))
+        classes = _classes(logits_K[0], len(inputs))
+        log_probs = torch.empty(len(inputs), sampler.count, classes)
+        for k, logits_n_C in enumerate(logits_K):
+            log_probs[:, k] = logits_n_C.float().log_softmax(1)
+        return log_probs, sampler.features(inputs).float().cpu() if embeddings else None
+
+    for rows, (log_probs_n_K_C, features_n_D) in _chunks(sampler, data, device, memory, work, report):
+        if sheet is None:
+            _, K, C = log_probs_n_K_C.shape
+            sheet = _Sheet(len(data), K, C, memory, out)
+        sheet.values[rows] = log_probs_n_K_C.numpy()
+        if features_n_D is not None:
+            features.append(features_n_D.numpy())
+    assert sheet is not None
+    return sheet.finish(np.concatenate(features) if features else None)
+
+
+def embed(sampler: Sampler, data: Examples, device: torch.device, memory: int) -> Array:
+    """`[N, D]` float32 embeddings of all examples."""
+    work = lambda inputs: sampler.features(inputs).float().cpu().numpy()  # noqa: E731
+    return np.concatenate([part for _, part in _chunks(sampler, data, device, memory, work, silent)])
+
+
+def _chunks(
+    sampler: Sampler,
+    data: Examples,
+    device: torch.device,
+    memory: int,
+    work: Callable[[Tensor], Result],
+    report: Report,
+) -> Iterator[tuple[slice, Result]]:
+    """A function's results on all inputs, chunk by chunk, in order."""
+    if not len(data):
+        raise ShapeError("there are no examples to predict.")
+    with one_thread_an_operation():
+        step = _rows_a_chunk(sampler, data, device, memory)
+        parts = [slice(start, min(start + step, len(data))) for start in range(0, len(data), step)]
+
+        def run(rows: slice) -> Result:
+            return work(read(data, np.arange(rows.start, rows.stop), device))
+
+        results = ordered_map(run, parts) if device.type == "cpu" else map(run, parts)
+        for rows, result in zip(parts, results, strict=True):
+            yield rows, result
+            report("predicting", rows.stop, len(data))
+
+
+def read(data: Examples, indices_n: Array, device: torch.device) -> Tensor:
+    """Inputs as a network on that device takes them."""
+    return layout(network_inputs(data.batch(indices_n)).to(device))
+
+
+def read_once(data: Examples) -> Examples:
+    """The same examples with their inputs in one tensor, unless that would be too large."""
+    if not len(data) or isinstance(data, TensorExamples):
+        return data
+    first = network_inputs(data.batch(np.arange(1)))
+    if first.nbytes * len(data) > _READ_ONCE:
+        return data
+    return TensorExamples(network_inputs(data.batch(np.arange(len(data)))), data.labels, data.class_names)
+
+
+def choose_device(device: str | torch.device) -> torch.device:
+    """A device; `"auto"` is the GPU if there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(device)
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside, the former mode of every layer after."""
+    modes = {module: module.training for module in network.modules()}
+    network.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
+    """`[n, D]` what goes into a network's last layer: its attribute `head` if that is linear, else the linear layer
+    that is called last."""
+    head = getattr(network, "head", None)
+    layers = [head] if isinstance(head, nn.Linear) else [m for m in network.modules() if isinstance(m, nn.Linear)]
+    seen: list[Tensor] = []
+    caller = threading.get_ident()
+
+    def keep(_: nn.Module, arguments: tuple[Tensor, ...]) -> None:
+        if threading.get_ident() == caller:
+            seen[:] = [arguments[0]]
+
+    handles = [layer.register_forward_pre_hook(keep) for layer in layers]
+    try:
+        with torch.no_grad():
+            network(inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not seen:
+        raise ParameterError(
+            f"{type(network).__name__} calls no linear layer, so it has no embeddings. Methods that need embeddings "
+            "want a network that ends in nn.Linear."
+        )
+    return seen[0].flatten(1)
+
+
+class _Sheet:
+    """Room for `[N, K, C]` log-probabilities, in memory or in a file."""
+
+    def __init__(self, N: int, K: int, C: int, memory: int, out: Path | None) -> None:
+        self._out, self._partial = out, None
+        if out is None and memory // 8 >= N * K * C:
+            self.values: Array = np.empty((N, K, C), np.float32)
+            return
+        folder = None if out is None else out.parent
+        handle, name = tempfile.mkstemp(prefix="poolwise-", suffix=".partial.npy", dir=folder)
+        os.close(handle)
+        self._partial = Path(name)
+        self.values = np.lib.format.open_memmap(name, "w+", np.float32, (N, K, C))
+
+    def finish(self, embeddings: Array | None) -> Predictions:
+        """The predictions as they are stored."""
+        if self._partial is None:
+            return Predictions.from_log_probs(self.values, embeddings=embeddings, validate=False)
+        self.values.flush()  # type: ignore[attr-defined]
+        del self.values
+        path = self._partial if self._out is None else self._out
+        self._partial.replace(path)
+        predictions = Predictions.open(path, embeddings=embeddings, validate=False)
+        if self._out is None:
+            path.unlink()  # the mapping keeps the contents until the predictions are gone
+        return predictions
+
+
+class _Meter(TorchFunctionMode):
+    """Adds up the size of all intermediate results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **kwargs or {})
+        self.bytes += sum(leaf.nbytes for leaf in tree_leaves(result) if type(leaf) is Tensor)
+        return result
+
+
+def _rows_a_chunk(sampler: Sampler, data: Examples, device: torch.device, memory: int) -> int:
+    """How many rows may go through the networks at a time, from the size of the results of a few."""
+    probe = read(data, np.arange(min(4, len(data))), device)
+    with _Meter() as meter:
+        next(iter(sampler.samples(probe)))
+    per_row: int = max(1, meter.bytes // len(probe))
+    return max(1, min(_ROWS, min(_ACTIVATIONS, memory // 4) // per_row))
+
+
+def _classes(logits: Tensor, rows: int) -> int:
+    if logits.ndim != 2 or len(logits) != rows:
+        raise ShapeError(f"a network must put out [examples, classes], here [{rows}, C], not {list(logits.shape)}.")
+    return logits.shape[1]

@@ -1,0 +1,71 @@
+"""The tables of a report as flat rows, one number a field, for other programs."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
+from poolwise.reports.comparable import Comparable
+from poolwise.reports.paired import Difference
+from poolwise.reports.records import Setting
+from poolwise.reports.tables import STAGES, curves, difference_curves, summaries
+
+Row = dict[str, object]
+
+
+def tables_as_rows(groups: Mapping[Setting, Comparable]) -> dict[str, list[Row]]:
+    """The rows of each table, all settings together; accuracies are shares and times seconds."""
+    comparable = {setting: group for setting, group in groups.items() if group.labelled}
+    makers = {"summary": _summary, "curves": _curves, "differences": _differences}
+    return {
+        name: [{**setting._asdict(), **row} for setting, group in comparable.items() for row in make(group)]
+        for name, make in makers.items()
+    }
+
+
+def _summary(group: Comparable) -> Iterator[Row]:
+    for row in summaries(group):
+        yield {
+            "label": row.label,
+            "method": group.method(row.label),
+            "seeds": row.seeds,
+            "final_accuracy": row.final.mean,
+            "final_accuracy_sd": row.final.sd,
+            "mean_accuracy": row.area.mean,
+            "mean_accuracy_sd": row.area.sd,
+            **_difference("final_difference", row.final_difference),
+            **_difference("mean_difference", row.area_difference),
+            **{f"{stage}_seconds": row.seconds[stage] for stage in STAGES},
+            "batches": row.batches,
+            "saturated_batches": row.saturated,
+            "saturated_at_median": row.saturated_at,
+            "classes_per_batch": row.classes,
+            "distinct_share": row.distinct,
+        }
+
+
+def _difference(name: str, difference: Difference | None) -> Row:
+    values = {field.name: getattr(difference, field.name, None) for field in fields(Difference)}
+    return {f"{name}_{part}": value for part, value in values.items()} | {
+        f"{name}_verdict": difference.verdict if difference is not None else None
+    }
+
+
+def _curves(group: Comparable) -> Iterator[Row]:
+    for metric in group.metrics:
+        for curve in curves(group, metric):
+            for labelled, mean, sd in zip(
+                curve.labelled_L.tolist(), curve.mean_L.tolist(), curve.sd_L.tolist(), strict=True
+            ):
+                yield {
+                    "label": curve.label, "metric": metric, "seeds": curve.seeds,
+                    "labelled": labelled, "mean": mean, "sd": sd,
+                }  # fmt: skip
+
+
+def _differences(group: Comparable) -> Iterator[Row]:
+    for curve in difference_curves(group):
+        columns = (curve.labelled_L, curve.mean_L, curve.low_L, curve.high_L)
+        for labelled, mean, low, high in zip(*(column.tolist() for column in columns), strict=True):
+            yield {
+                "label": curve.label, "seeds": curve.seeds,
+                "labelled": labelled, "mean": mean, "low": low, "high": high,
+            }  # fmt: skip

@@ -1,0 +1,74 @@
+"""Paired comparison: runs of the same seed began alike, so what the seed decides cancels in their difference."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import t as student
+
+from poolwise.predictions.arrays import Array
+
+CONFIDENCE = 0.95
+LEVEL = f"{100 * CONFIDENCE:.0f} %"
+
+Verdict = Literal["better", "worse", "within noise", "no verdict"]
+
+# Runs that agree exactly can differ by rounding in their means; accuracies differ by far more than this.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean difference of a method from the baseline, with its confidence interval.
+
+    Attributes:
+        mean: over the seeds.
+        low: lower end of the interval; NaN with fewer than two seeds.
+        high: upper end.
+        seeds: how many seeds both have.
+    """
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the interval says, for a metric of which more is better."""
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            return "no verdict"
+        if self.low > _ROUNDING:
+            return "better"
+        return "worse" if self.high < -_ROUNDING else "within noise"
+
+
+def reach(seeds: int) -> float:
+    """Half the width of a confidence interval of the mean, in standard deviations over the seeds."""
+    return float(student.ppf((1 + CONFIDENCE) / 2, seeds - 1)) / math.sqrt(seeds) if seeds > 1 else math.nan
+
+
+def interval(differences_S_L: Array) -> tuple[Array, Array, Array]:
+    """Mean over the seeds, lower and upper end of its confidence interval (Student's t), for each column.
+
+    Args:
+        differences_S_L: `[S, L]` differences, a row for each seed; S may be 0 or 1, which gives no interval.
+    """
+    S, L = differences_S_L.shape
+    nothing_L = np.full(L, np.nan)
+    if S == 0:
+        return nothing_L, nothing_L, nothing_L
+    mean_L = differences_S_L.mean(0)
+    if S == 1:
+        return mean_L, nothing_L, nothing_L
+    half_L = reach(S) * differences_S_L.std(0, ddof=1)
+    return mean_L, mean_L - half_L, mean_L + half_L
+
+
+def difference(values: dict[int, float], baseline: dict[int, float]) -> Difference:
+    """Compare two methods by one number a seed."""
+    seeds = sorted(values.keys() & baseline.keys())
+    differences_S_1 = np.array([[values[seed] - baseline[seed]] for seed in seeds]).reshape(-1, 1)
+    mean, low, high = (float(column[0]) for column in interval(differences_S_1))
+    return Difference(mean, low, high, len(seeds))

@@ -1,0 +1,44 @@
+"""The record of one round: trained on so many labels, this good, and these were asked for next."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of active learning.
+
+    Attributes:
+        round: its number, from 0.
+        labelled: how many examples the model was trained on.
+        metrics: how good it is on the test set, or None without one.
+        validation: how good it is on the validation set, or None without one.
+        agreement: Cohen's kappa with the model of the round before on the unlabelled examples, or None.
+        seconds: time taken to train, predict and select.
+        indices: positions in the data of what was asked for next; none in the last round.
+        scores: the gain of each when it was picked.
+        diagnostics: what the selection knows about itself.
+        final: why no further labels were asked for, or None.
+    """
+
+    round: int
+    labelled: int
+    metrics: dict[str, float] | None = None
+    validation: dict[str, float] | None = None
+    agreement: float | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    indices: tuple[int, ...] = ()
+    scores: tuple[float, ...] = ()
+    diagnostics: dict[str, Any] | None = None
+    final: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts and lists, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The round that `as_dict` was made of."""
+        entry = dict(values)
+        return cls(**{**entry, "indices": tuple(entry["indices"]), "scores": tuple(entry["scores"])})

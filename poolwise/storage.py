@@ -1,0 +1,58 @@
+"""Files that are never half written: whatever happens, what is at a path is the old contents or the new."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from poolwise.errors import FileError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the place of the one at `path` once it is complete and on the disk."""
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise FileError(f"cannot write {path} ({error.strerror}). What was there before is unchanged.") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON."""
+    with replacing(path) as file:
+        file.write((json.dumps(value, indent=1, allow_nan=True) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Read a value from JSON."""
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}.") from error
+    except ValueError as error:
+        raise FileError(f"{path} is damaged: {error}. Restore it from a copy, or remove it to start anew.") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable; a file system that cannot is left alone."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

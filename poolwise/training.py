@@ -1,0 +1,488 @@
+"""The one training loop: one network, or several of the same kind at once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from poolwise.data.examples import Examples, needed_labels
+from poolwise.errors import MissingInputError, ParameterError, TrainingError
+from poolwise.models.dropout import Call, controlled
+from poolwise.predictions.arrays import Array
+from poolwise.progress import Report, silent
+from poolwise.seeding import child_seed, stream
+
+# Rows of a validation set that go through a network at a time.
+_CHUNK = 1_000
+_UNKNOWN = torch.empty(0)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network is trained.
+
+    Attributes:
+        optimiser: `"adam"` or `"sgd"`.
+        learning_rate: step size.
+        momentum: of SGD.
+        weight_decay: of either optimiser, added to the gradient.
+        milestones: epochs after which the learning rate is multiplied by `gamma`.
+        gamma: that factor.
+        batch_size: examples a step; all of them where there are fewer.
+        epochs: passes over the labelled examples.
+        min_steps: at least so many steps, since a pass over 20 examples is one step.
+        steps: exactly so many steps, whatever `epochs` and `min_steps` say.
+        patience: with a validation set, stop after so many looks at it without improvement; None never stops early.
+            With a validation set, the weights of the best look are the result in any case.
+        look_every: steps between two looks at the validation set; an epoch, or 20 steps if that is more, by default.
+        monitor: what a look compares, `"nll"` or `"accuracy"`.
+        label_smoothing: share of a label spread over all classes.
+        class_weights: a weight a class, or `"balanced"` for weights that make up for unequal numbers.
+        augment: `"crop-flip"` moves each image by up to an eighth of its size and mirrors every other one; or a
+            function of a batch of inputs and a `torch.Generator`, applied to every batch.
+    """
+
+    optimiser: Literal["adam", "sgd"] = "adam"
+    learning_rate: float = 1e-3
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    milestones: tuple[int, ...] = ()
+    gamma: float = 0.1
+    batch_size: int = 64
+    epochs: int = 50
+    min_steps: int = 300
+    steps: int | None = None
+    patience: int | None = None
+    look_every: int | None = None
+    monitor: Literal["nll", "accuracy"] = "nll"
+    label_smoothing: float = 0.0
+    class_weights: tuple[float, ...] | Literal["balanced"] | None = None
+    augment: Literal["crop-flip"] | Callable[[Tensor, torch.Generator], Tensor] | None = None
+
+    def __post_init__(self) -> None:
+        positive = ("learning_rate", "batch_size", "epochs", "steps", "patience", "look_every", "gamma")
+        for name in (*positive, "min_steps", "momentum", "weight_decay", "label_smoothing"):
+            value = getattr(self, name)
+            if value is not None and not (value > 0 if name in positive else value >= 0):
+                raise ParameterError(f"{name} must be {'above' if name in positive else 'at least'} 0, not {value!r}.")
+        choices = {"optimiser": ("adam", "sgd"), "monitor": ("nll", "accuracy"), "augment": (None, "crop-flip")}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed and not callable(getattr(self, name)):
+                raise ParameterError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}.")
+
+    @classmethod
+    def resnet(cls) -> "Training":
+        """The paper's ResNet-18 runs: SGD for 50 epochs, the best epoch on the validation set kept."""
+        return cls(
+            optimiser="sgd",
+            learning_rate=0.05,
+            weight_decay=5e-4,
+            milestones=(25, 40),
+            min_steps=0,
+            monitor="accuracy",
+            augment="crop-flip",
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What training one network came to.
+
+    Attributes:
+        steps: steps taken.
+        best_step: the step whose weights were kept.
+        loss: mean loss over the last epoch.
+        validation: the monitored value at the best look (the nll negated: larger is better), or None.
+    """
+
+    steps: int
+    best_step: int
+    loss: float
+    validation: float | None
+
+
+def train(
+    networks: Sequence[nn.Module],
+    data: Examples,
+    training: Training,
+    seeds: Sequence[int],
+    validation: Examples | None = None,
+    report: Report = silent,
+) -> list[Outcome]:
+    """Train networks of one architecture, all at once if there are several; each is changed in place.
+
+    A network's result depends on its own seed only: on one seed, alone or among others, it sees the same examples in
+    the same order with the same dropout masks, and differs by rounding at most.
+
+    Args:
+        networks: the networks, initialised.
+        data: labelled examples.
+        training: how.
+        seeds: a seed for each network: its order of examples, augmentation and dropout.
+        validation: examples for early stopping.
+        report: told about progress.
+    """
+    labels = torch.from_numpy(needed_labels(data, "training"))
+    if not len(labels):
+        raise MissingInputError("training needs at least one labelled example. Label a few first.")
+    members = _Single(networks[0]) if len(networks) == 1 else _Stack(networks)
+    loop = _Loop(members, data, labels, training, seeds)
+    # Dropout layers draw from generators of their own; whatever else is random in a network draws from PyTorch's state,
+    # which is set from the seed and put back after.
+    devices = [members.device] if members.device.type == "cuda" else []
+    with torch.random.fork_rng(devices), members.prepared(), torch.enable_grad():
+        torch.manual_seed(child_seed(seeds[0], "other randomness in training"))
+        return loop.run(validation, report)
+
+
+def can_train_at_once(network: nn.Module) -> bool:
+    """Whether several copies train faster as one: dense layers only, whose steps are mostly overhead.
+
+    Convolutions are as fast one after another, and normalisation by the batch cannot be stacked.
+    """
+    plain = (nn.Linear, nn.Flatten, nn.Identity, nn.LayerNorm, nn.ReLU, nn.GELU, nn.Tanh, nn.SiLU, nn.Dropout)
+    leaves = [module for module in network.modules() if next(module.children(), None) is None]
+    return bool(leaves) and all(isinstance(leaf, plain) for leaf in leaves)
+
+
+class _Single:
+    """One network as a stack of one."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.count, self._network = 1, network
+        self.parameters = [p for p in network.parameters() if p.requires_grad]
+        first = next(network.parameters(), torch.empty(0))
+        self.device = first.device
+        self._generators: Sequence[torch.Generator] = ()
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Training mode inside, evaluation mode after; dropout masks from the networks' own generators."""
+        self._network.train()
+        try:
+            with controlled(self._network, self._draw):
+                yield
+        finally:
+            self._network.eval()
+
+    def seed(self, generators: Sequence[torch.Generator]) -> None:
+        """Where dropout masks come from."""
+        self._generators = generators
+
+    def _draw(self, call: Call, rows: int) -> Tensor | None:
+        if not self._network.training:
+            return None
+        return _keep(call, rows, self._generators[0]).to(self.device)
+
+    def logits(self, inputs_M_B: Tensor) -> Tensor:
+        """`[1, B, C]` outputs in training mode."""
+        return self._network(layout(inputs_M_B[0]))[None]  # type: ignore[no-any-return]
+
+    def evaluate(self, inputs_B: Tensor) -> Tensor:
+        """`[1, B, C]` outputs in evaluation mode."""
+        self._network.eval()
+        with torch.no_grad():
+            outputs: Tensor = self._network(layout(inputs_B))[None]
+        self._network.train()
+        return outputs
+
+    def snapshot(self, member: int) -> dict[str, Tensor]:
+        """A copy of the weights."""
+        return {name: value.detach().clone() for name, value in self._network.state_dict().items()}
+
+    def restore(self, snapshots: Sequence[dict[str, Tensor] | None]) -> None:
+        """Put the weights back, where a copy is given."""
+        if snapshots[0] is not None:
+            self._network.load_state_dict(snapshots[0])
+
+
+class _Stack:
+    """Several networks of one architecture, their weights stacked, run by one call of `torch.func.vmap`."""
+
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        self.count, self._networks, self._network = len(networks), networks, networks[0]
+        if any(True for _ in self._network.buffers()):
+            raise ParameterError("networks with buffers (such as batch normalisation) cannot be trained at once.")
+        self._stacked: dict[str, Any] = stack_module_state(list(networks))[0]
+        self.parameters = [p for p in self._stacked.values() if p.requires_grad]
+        self.device = self.parameters[0].device
+        self._generators: Sequence[torch.Generator] = ()
+        self._calls: list[Call] = []
+        self._masks: Iterator[Tensor] = iter(())
+        self._mode: Literal["listing", "dropping", "off"] = "off"
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Training mode inside; after, every network has its own weights and is in evaluation mode."""
+        for network in self._networks:
+            network.train()
+        try:
+            with controlled(self._network, self._draw):
+                yield
+        finally:
+            for member, network in enumerate(self._networks):
+                network.load_state_dict(self.snapshot(member))
+                network.eval()
+
+    def seed(self, generators: Sequence[torch.Generator]) -> None:
+        """Where dropout masks come from, a generator a network."""
+        self._generators = generators
+
+    def _draw(self, call: Call, rows: int) -> Tensor | None:
+        if self._mode == "listing":
+            self._calls.append(call)
+        return next(self._masks) if self._mode == "dropping" else None
+
+    def _run(self, mode: Literal["listing", "dropping", "off"], function: Callable[[], Tensor]) -> Tensor:
+        self._mode = mode
+        try:
+            return function()
+        finally:
+            self._mode = "off"
+
+    def logits(self, inputs_M_B: Tensor) -> Tensor:
+        """`[M, B, C]` outputs in training mode, each network on its own inputs."""
+        if not self._calls:  # which layers drop, and in which order, is learnt from a first pass
+            with torch.no_grad():
+                self._run("listing", lambda: self._network(inputs_M_B[0, :1]))
+        rows = inputs_M_B.shape[1]
+        masks = [
+            torch.stack([_keep(call, rows, generator) for generator in self._generators]).to(self.device)
+            for call in self._calls
+        ]
+
+        def forward(weights: dict[str, Tensor], inputs_B: Tensor, masks: list[Tensor]) -> Tensor:
+            self._masks = iter(masks)
+            outputs: Tensor = functional_call(self._network, weights, (inputs_B,))
+            return outputs
+
+        return self._run("dropping", lambda: vmap(forward)(self._stacked, inputs_M_B, masks))
+
+    def evaluate(self, inputs_B: Tensor) -> Tensor:
+        """`[M, B, C]` outputs in evaluation mode, all networks on the same inputs."""
+
+        def forward(weights: dict[str, Tensor]) -> Tensor:
+            outputs: Tensor = functional_call(self._network, weights, (inputs_B,))
+            return outputs
+
+        self._network.eval()
+        with torch.no_grad():
+            outputs = vmap(forward)(self._stacked)
+        self._network.train()
+        return outputs
+
+    def snapshot(self, member: int) -> dict[str, Tensor]:
+        """A copy of one network's weights."""
+        return {name: value[member].detach().clone() for name, value in self._stacked.items()}
+
+    def restore(self, snapshots: Sequence[dict[str, Tensor] | None]) -> None:
+        """Put weights back, where a copy is given."""
+        with torch.no_grad():
+            for member, snapshot in enumerate(snapshots):
+                for name, value in (snapshot or {}).items():
+                    self._stacked[name][member] = value
+
+
+class _Loop:
+    """Steps, looks at the validation set, and the best weights of each network."""
+
+    def __init__(
+        self,
+        members: "_Single | _Stack",
+        data: Examples,
+        labels: Tensor,
+        training: Training,
+        seeds: Sequence[int],
+    ) -> None:
+        self._members, self._data, self._labels, self._training = members, data, labels, training
+        self._weights: Tensor | None = _UNKNOWN
+        self._orders = [stream(seed, "order of examples") for seed in seeds]
+        self._noise = [torch_generator(seed, "augmentation") for seed in seeds]
+        members.seed([torch_generator(seed, "dropout in training") for seed in seeds])
+
+    def run(self, validation: Examples | None, report: Report) -> list[Outcome]:
+        training, members = self._training, self._members
+        batches = _batches(len(self._labels), training.batch_size)
+        total = training.steps or max(training.epochs * len(batches), training.min_steps)
+        look_every = training.look_every or max(20, len(batches))
+        optimiser = _optimiser(members.parameters, training)
+        schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, list(training.milestones), training.gamma)
+        best: list[_Best] = [_Best() for _ in range(members.count)]
+        losses: list[Tensor] = []
+        step = 0
+        while step < total:
+            orders = np.stack([order.permutation(len(self._labels)) for order in self._orders])
+            losses.clear()
+            for rows in batches[: total - step]:
+                optimiser.zero_grad()
+                loss_M = self._losses(orders[:, rows])
+                loss_M.sum().backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+                losses.append(loss_M.detach())
+                step += 1
+                if validation is not None and (step % look_every == 0 or step == total):
+                    self._look(validation, best, step)
+                    if all(member.waits(training.patience) for member in best):
+                        total = step
+                        break
+                report("training", step, total)
+            schedule.step()
+            if not bool(torch.stack(losses).isfinite().all()):
+                raise TrainingError(
+                    f"training diverged: the loss is not finite at step {step}. Lower the learning rate "
+                    f"({training.learning_rate:g} now), and check the inputs for values that are not finite."
+                )
+        members.restore([member.weights for member in best])
+        mean_M = torch.stack(losses).mean(0)
+        return [
+            Outcome(step, member.step or step, float(mean), member.value)
+            for member, mean in zip(best, mean_M, strict=True)
+        ]
+
+    def _losses(self, indices_M_B: Array) -> Tensor:
+        """`[M]` mean loss of each network on its own examples."""
+        count, rows = indices_M_B.shape
+        flat = indices_M_B.reshape(-1)
+        inputs = network_inputs(self._data.batch(flat))
+        inputs = inputs.view(count, rows, *inputs.shape[1:])
+        if self._training.augment is not None:
+            change = crop_and_flip if self._training.augment == "crop-flip" else self._training.augment
+            inputs = torch.stack([change(*pair) for pair in zip(inputs, self._noise, strict=True)])
+        labels = self._labels[torch.from_numpy(flat)].to(self._members.device)
+        logits = self._members.logits(inputs.to(self._members.device)).flatten(0, 1)
+        weights = self._class_weights(logits)
+        smoothing = self._training.label_smoothing
+        losses = F.cross_entropy(logits, labels, weights, label_smoothing=smoothing, reduction="none").view(count, -1)
+        if weights is None:
+            return losses.mean(1)
+        return losses.sum(1) / weights[labels].view(count, -1).sum(1).clamp_min(torch.finfo(losses.dtype).tiny)
+
+    def _class_weights(self, logits: Tensor) -> Tensor | None:
+        """`[C]` weights of the classes; the number of classes is known from the first outputs only."""
+        if self._weights is _UNKNOWN:
+            if logits.ndim != 2 or int(self._labels.max()) >= logits.shape[1]:
+                raise TrainingError(
+                    f"the network puts out {list(logits.shape)} for {len(logits)} examples whose largest label is "
+                    f"{int(self._labels.max())}. It must put out one number a class, [examples, classes]."
+                )
+            self._weights = class_weights(self._training.class_weights, self._labels, logits.shape[1])
+        return None if self._weights is None else self._weights.to(logits)
+
+    def _look(self, validation: Examples, best: "list[_Best]", step: int) -> None:
+        """Compare every network with its best so far."""
+        labels = torch.from_numpy(needed_labels(validation, "a validation set"))
+        values_M = torch.zeros(self._members.count, dtype=torch.float64)
+        for start in range(0, len(labels), _CHUNK):
+            rows = np.arange(start, min(start + _CHUNK, len(labels)))
+            inputs = network_inputs(validation.batch(rows)).to(self._members.device)
+            logits_M_n_C = self._members.evaluate(inputs).double().cpu()
+            truth_n = labels[start : start + len(rows)]
+            if self._training.monitor == "accuracy":
+                values_M += (logits_M_n_C.argmax(2) == truth_n).sum(1)
+            else:
+                picked = logits_M_n_C.log_softmax(2).gather(2, truth_n.expand(len(values_M), -1)[:, :, None])
+                values_M += picked.sum((1, 2))
+        for member, value in enumerate((values_M / len(labels)).tolist()):
+            best[member].offer(value, step, self._training, partial(self._members.snapshot, member))
+
+
+@dataclass
+class _Best:
+    """The best look at the validation set so far, of one network; larger is better."""
+
+    value: float | None = None
+    step: int | None = None
+    weights: dict[str, Tensor] | None = None
+    looks_since: int = 0
+    stopped: bool = False
+
+    def offer(self, value: float, step: int, training: Training, weights: Callable[[], dict[str, Tensor]]) -> None:
+        """Take a value and its weights if they are better, unless this network has stopped."""
+        if self.stopped:
+            return
+        if self.value is None or value > self.value:
+            self.value, self.step, self.weights, self.looks_since = value, step, weights(), 0
+        else:
+            self.looks_since += 1
+        self.stopped = self.waits(training.patience)
+
+    def waits(self, patience: int | None) -> bool:
+        """Whether there was no improvement for too long."""
+        return patience is not None and self.looks_since >= patience
+
+
+def network_inputs(batch: object) -> Tensor:
+    """A batch that a network can take, or an error for texts."""
+    if isinstance(batch, Tensor):
+        return batch
+    raise ParameterError(
+        "a network needs numbers, and these examples are texts. Encode them first and pass the [N, D] embeddings, "
+        "or use a Committee of scikit-learn pipelines that begin with a vectoriser."
+    )
+
+
+def layout(inputs: Tensor) -> Tensor:
+    """Images in channels-last order in memory, where convolutions and pooling are several times faster on a CPU."""
+    return inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
+
+
+def torch_generator(seed: int, *names: str | int) -> torch.Generator:
+    """A PyTorch generator for a named stream."""
+    return torch.Generator().manual_seed(child_seed(seed, *names))
+
+
+def class_weights(weights: tuple[float, ...] | str | None, labels: Tensor, classes: int) -> Tensor | None:
+    """`[C]` weights: as given, or in inverse proportion to the number of examples of a class."""
+    if weights is None:
+        return None
+    if weights == "balanced":
+        counts = torch.bincount(labels, minlength=classes).double()
+        present = int((counts > 0).sum())
+        return torch.where(counts > 0, len(labels) / (present * counts.clamp_min(1)), 0.0).float()
+    if isinstance(weights, str) or len(weights) != classes or min(weights) < 0:
+        raise ParameterError(
+            f'class_weights must be "balanced" or {classes} numbers of at least 0, one a class, not {weights!r}.'
+        )
+    return torch.tensor(weights)
+
+
+def crop_and_flip(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Each image moved by up to an eighth of its size, zeros moving in, and mirrored with probability one half."""
+    n, _, height, width = images.shape
+    pad_y, pad_x = max(1, height // 8), max(1, width // 8)
+    padded = F.pad(images, (pad_x, pad_x, pad_y, pad_y))
+    top = torch.randint(0, 2 * pad_y + 1, (n, 1), generator=generator)
+    left = torch.randint(0, 2 * pad_x + 1, (n, 1), generator=generator)
+    mirrored = torch.randint(0, 2, (n, 1), generator=generator).bool()
+    rows = top + torch.arange(height)
+    columns = torch.arange(width).expand(n, -1)
+    columns = left + torch.where(mirrored, columns.flip(1), columns)
+    picked = padded.permute(0, 2, 3, 1)[torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
+    return picked.permute(0, 3, 1, 2)
+
+
+def _keep(call: Call, rows: int, generator: torch.Generator) -> Tensor:
+    """`[rows, ...]` zeros and ones, zeros with the layer's rate."""
+    return torch.empty(rows, *call.shape).bernoulli_(1 - call.rate, generator=generator)
+
+
+def _batches(count: int, size: int) -> list[slice]:
+    """Parts of a permutation; a single example left over joins the part before, since batch statistics need two."""
+    starts = list(range(0, count, size))
+    if len(starts) > 1 and count - starts[-1] == 1:
+        starts.pop()
+    return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], count], strict=True)]
+
+
+def _optimiser(parameters: Sequence[Tensor], training: Training) -> torch.optim.Optimizer:
+    rate, decay = training.learning_rate, training.weight_decay
+    if training.optimiser == "adam":
+        return torch.optim.Adam(parameters, rate, weight_decay=decay, fused=True)
+    return torch.optim.SGD(parameters, rate, momentum=training.momentum, weight_decay=decay, fused=True)
