@@ -57,6 +57,10 @@ class StateError(PoolwiseError):
     """Something was asked for that is not possible now, such as predictions before training."""
 
 
+class ConfigError(InputError):
+    """The description of an experiment cannot be used."""
+
+
 class FileError(InputError):
     """A file is missing, damaged, or not of a kind that can be read safely."""
 

@@ -48,6 +48,7 @@ class ActiveLearner:
             one goes on from there.
         seed: root of all randomness.
         test: labelled examples on which every round's model is judged.
+        validation: labelled examples for early stopping and `stopping.Target`, instead of those that the pool holds out.
         memory: working memory for predicting and selecting, in bytes or as `"2GB"`.
         self_contained: whether the directory also holds posterior and data, so that `load` needs nothing else.
         report: called with (stage, done, total) as the work goes on.
@@ -64,6 +65,7 @@ class ActiveLearner:
         seed: int = 0,
         *,
         test: object = None,
+        validation: object = None,
         memory: int | str = budget.DEFAULT,
         self_contained: bool = True,
         report: Report = silent,
@@ -79,6 +81,7 @@ class ActiveLearner:
         self._parameters, self._memory, self._report = parameters, memory, report
         self._self_contained = self_contained
         self._test: Examples | None = None if test is None else as_examples(test)
+        self._validation: Examples | None = None if validation is None else as_examples(validation)
         self._rounds: list[Round] = []
         self._query: Query | None = None
         self._trained: Round | None = None  # the round whose model the posterior holds, not yet in the history
@@ -175,7 +178,7 @@ class ActiveLearner:
         metrics = validation = None
         if labelled:
             started = time.perf_counter()
-            held_out = self.pool.validation_examples()
+            held_out = self._validation or self.pool.validation_examples()
             # Training depends on the seed and the round only, so that methods compared on one seed start alike.
             seed = child_seed(self.seed, "training", number)
             self.posterior.fit(self.pool.labelled_examples(), held_out, seed=seed, report=self._report)
@@ -260,6 +263,7 @@ class ActiveLearner:
         posterior: Posterior | None = None,
         data: object = None,
         test: object = None,
+        validation: object = None,
         report: Report = silent,
     ) -> Self:
         """A learner as it was when its state was last written.
@@ -271,18 +275,19 @@ class ActiveLearner:
             posterior: used instead of the saved one.
             data: used instead of the saved data.
             test: used instead of the saved test set.
+            validation: used instead of the saved validation set.
             report: called with (stage, done, total) as the work goes on.
         """
         folder = Path(directory)
         if not (folder / _STATE).exists():
             raise FileError(f"{folder} holds no learner: there is no {_STATE} in it. Check the path.")
         state = read_json(folder / _STATE)
-        objects: dict[str, Any] = {"test": test}
+        objects: dict[str, Any] = {"test": test, "validation": validation}
         if posterior is None or data is None:
             if not (folder / _OBJECTS).exists():
                 raise MissingInputError(f"{folder} was saved without posterior and data: pass posterior= and data=.")
             with (folder / _OBJECTS).open("rb") as file:
-                objects = {**cloudpickle.load(file), **({} if test is None else objects)}
+                objects = {**cloudpickle.load(file), **{k: v for k, v in objects.items() if v is not None}}
         settings = state["settings"]
         return cls(
             posterior if posterior is not None else objects["posterior"],
@@ -292,6 +297,7 @@ class ActiveLearner:
             folder,
             settings["seed"],
             test=objects["test"],
+            validation=objects["validation"],
             memory=settings["memory"],
             self_contained=(folder / _OBJECTS).exists(),
             report=report,
@@ -301,7 +307,8 @@ class ActiveLearner:
     def _save_objects(self, path: Path) -> None:
         try:
             with replacing(path) as file:
-                cloudpickle.dump({"posterior": self.posterior, "data": self.pool.data, "test": self._test}, file)
+                objects = {"posterior": self.posterior, "data": self.pool.data}
+                cloudpickle.dump({**objects, "test": self._test, "validation": self._validation}, file)
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             raise ParameterError(
                 f"the posterior or the data cannot be saved ({error}). Pass self_contained=False, and give both to "

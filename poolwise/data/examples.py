@@ -4,6 +4,7 @@ A model asks for the inputs of some positions and gets one batch, as the network
 one tensor, so that a batch is one indexing operation and no Python runs per item.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -85,6 +86,13 @@ class TensorExamples:
             if self.mean is not None and self.std is not None:
                 batch.sub_(self.mean).div_(self.std)
         return batch.float()
+
+    def take(self, indices_n: Array) -> "TensorExamples":
+        """A copy of some of the examples."""
+        part = copy.copy(self)
+        part.inputs = self.inputs[torch.from_numpy(indices_n)]
+        part.labels = None if self.labels is None else self.labels[indices_n]
+        return part
 
     def images(self, indices_n: Array) -> Array | None:
         """`[n, height, width, channels]` bytes to show to a person, None where the inputs are not images."""

@@ -184,7 +184,7 @@ def _whole_json(line: bytes) -> bool:
 
 def _read_round(content: dict[str, Any]) -> Round:
     picks = len(content.get("indices", ()))
-    saturated_at = content.get("diagnostics", {}).get("saturated_at")
+    saturated_at = (content.get("diagnostics") or {}).get("saturated_at")
     return Round(
         number=_whole(content, "round"),
         labelled=_whole(content, "labelled"),

@@ -1,71 +1,26 @@
-"""The command line: `poolwise select` and `poolwise methods`."""
+"""`poolwise select` and `poolwise methods`: from predictions to a batch."""
 
 import csv
 import io
 import json
-import os
 import sys
-import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from poolwise import __version__, registry
-from poolwise.errors import FileError, ParameterError, PoolwiseError, SaturationWarning
+from poolwise.cli.app import app
+from poolwise.cli.progress import bar
+from poolwise.errors import FileError, ParameterError, SaturationWarning
 from poolwise.predictions import Kind, Layout, Predictions
-from poolwise.progress import Report, silent
 from poolwise.selection.batch import Batch
 from poolwise.selection.select import select as run_selection
 from poolwise.storage import replacing
-
-app = typer.Typer(
-    help="Choose which unlabelled examples to label next, in large batches, for deep Bayesian models.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-)
-
-# Work that takes less than this (seconds) shows no progress bar.
-_PATIENCE = 2.0
-
-
-def main() -> None:
-    """Run the command line; expected errors end with exit code 2 and one message."""
-    try:
-        app()
-    except PoolwiseError as error:
-        _fail(str(error))
-    except BrokenPipeError:
-        # Whoever read our output has gone, as in `poolwise methods | head`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"poolwise: {message}", file=sys.stderr)
-    sys.exit(2)
-
-
-def _version(show: bool) -> None:
-    if show:
-        print(f"poolwise {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _common(
-    version: Annotated[bool, typer.Option("--version", callback=_version, help="Show the version and stop.")] = False,
-) -> None:
-    pass
 
 
 @app.command()
@@ -122,7 +77,7 @@ def select(
         validate=False,
     )
     names = _read_ids(ids, len(pool)) if ids is not None else None
-    with _progress(quiet) as report, warnings.catch_warnings(record=True) as caught:
+    with bar(quiet) as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SaturationWarning)
         batch = run_selection(
             pool,
@@ -143,7 +98,7 @@ def select(
         print(text, end="")
     else:
         with replacing(output) as file:
-            file.write((text).encode())
+            file.write(text.encode())
     if not quiet:
         print(f"{method}: chose {len(batch):,} of {len(pool):,}. {batch.diagnostics}", file=sys.stderr)
         if output is not None:
@@ -231,24 +186,3 @@ def _as_json(batch: Batch, names: list[str] | None, seed: int, parameters: dict[
         "diagnostics": batch.diagnostics.as_dict(),
     }
     return json.dumps(content, indent=1, allow_nan=False, default=lambda value: np.asarray(value).tolist()) + "\n"
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Report]:
-    """A progress bar with the time left, for a person at a terminal, once the work has taken a while."""
-    if quiet or not sys.stderr.isatty():
-        yield silent
-        return
-    started = time.monotonic()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        stages: dict[str, int] = {}
-
-        def report(stage: str, done: int, total: int) -> None:
-            if time.monotonic() - started < _PATIENCE:
-                return
-            if stage not in stages:
-                stages[stage] = bar.add_task(stage, total=total)
-            bar.update(stages[stage], completed=done, total=total)  # type: ignore[arg-type]
-
-        yield report

@@ -1,0 +1,83 @@
+"""`poolwise run`, `poolwise report` and `poolwise datasets`: simulated experiments on labelled data."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from poolwise.cli.app import app
+from poolwise.cli.progress import lines
+from poolwise.data import datasets_table
+from poolwise.experiments import execute_all, read_config
+from poolwise.reports import write_report
+
+
+@app.command()
+def run(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The experiment.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the runs.")] = Path("runs"),
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many runs at a time.")] = 1,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a setting, as in acquisition.batch_size=20; repeatable."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+) -> None:
+    """Run an experiment: data × posterior × methods × seeds.
+
+    Every run goes on from where it was: stop it, kill it, and give the same command again. Runs that are finished are
+    left as they are, so that methods and seeds can be added later.
+
+    The settings are described in docs/experiments.md; examples are in configs/.
+
+    Example: `poolwise run configs/digits.toml -o runs --jobs 2`, then `poolwise report runs -o report`
+    """
+    experiment = read_config(config, change or [])
+    try:
+        with lines(quiet) as show:
+            progress = execute_all(experiment, output, jobs, show)
+    except KeyboardInterrupt:
+        print("\nstopped. All that was done is saved: the same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(130) from None
+    failed = [entry for entry in progress if entry.error is not None]
+    for entry in failed:
+        print(f"poolwise: {entry.run.method.label}, seed {entry.run.seed}: {entry.error}", file=sys.stderr)
+    if failed:
+        raise typer.Exit(2)
+    if not quiet:
+        print(
+            f"{len(progress)} runs are in {output / experiment.name}. Next: poolwise report {output}", file=sys.stderr
+        )
+
+
+@app.command()
+def report(
+    runs: Annotated[Path, typer.Argument(metavar="RUNS", help="Folder with runs of one experiment or several.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path("report"),
+) -> None:
+    """Make one HTML page of runs: learning curves, differences from random with their intervals, times, batches."""
+    page = write_report(runs, output)
+    print(page)
+
+
+@app.command()
+def datasets(
+    root: Annotated[Path | None, typer.Option(help="A folder to look in first.")] = None,
+) -> None:
+    """List the data sets, where each was found or looked for, and how to get it."""
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    table = Table("data set", "classes", "train / test", "where", box=None, pad_edge=False, header_style="bold")
+    missing = []
+    for status in datasets_table(root):
+        spec, (train, test) = status.spec, status.spec.count
+        table.add_row(spec.name, str(spec.class_count), f"{train:,} / {test:,}", status.found or "not found")
+        if status.found is None:
+            missing.append(status)
+    console.print(table)
+    if missing:
+        console.print("\nLooked in: " + ", ".join(str(path) for path in missing[0].looked), soft_wrap=True)
+        for status in missing:
+            console.print(f"{status.spec.name}: {status.how}", soft_wrap=True)

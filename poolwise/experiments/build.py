@@ -1,0 +1,151 @@
+"""From the description of an experiment to its parts: data, network, posterior."""
+
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+import torch
+from torch import nn
+
+from poolwise import data as sources
+from poolwise import models
+from poolwise.data.examples import Examples, Subset, TensorExamples
+from poolwise.data.pool import Pool
+from poolwise.data.repeats import Repeated
+from poolwise.errors import ConfigError
+from poolwise.experiments.config import Config, DataConfig, ModelConfig
+from poolwise.posteriors import Committee, DeepEnsemble, DropoutEnsemble, MCDropout, Posterior
+from poolwise.posteriors.posterior import Way
+from poolwise.predictions.arrays import Array
+from poolwise.seeding import stream
+from poolwise.training import network_inputs
+
+
+@dataclass(frozen=True)
+class Split:
+    """The data of one seed.
+
+    Attributes:
+        pool: what can be asked for.
+        validation: examples for early stopping, or None.
+        test: examples to judge on.
+        origins: `[N]` for each example of the pool, its position in the training set before it was repeated.
+        classes: the number of classes.
+    """
+
+    pool: Examples
+    validation: Examples | None
+    test: Examples
+    origins: Array
+    classes: int
+
+
+@cache
+def source(config: DataConfig) -> tuple[Examples, Examples, int]:
+    """Training set, test set and number of classes; read once a process."""
+    if config.name is not None:
+        loaded = sources.load(config.name, config.root, check=config.check, hub=config.hub)
+        return loaded.train, loaded.test, len(loaded.class_names)
+    opened = sources.open_data(config.path or "")
+    labels = opened.labels
+    if labels is None or (labels < 0).any():
+        raise ConfigError(f"data.path: {config.path} has examples without a label. An experiment needs all labels.")
+    order = stream(0, "test set").permutation(len(labels))
+    count = round(config.test_share * len(labels))
+    train, test = (Subset(opened.examples, np.sort(part), labels[np.sort(part)]) for part in np.split(order, [-count]))
+    return train, test, len(opened.class_names or np.unique(labels))
+
+
+def split(config: DataConfig, seed: int) -> Split:
+    """The data of one seed: methods and posteriors on one seed get the same."""
+    train, test, classes = source(config)
+    wanted = (config.pool or len(train) - config.validation) + config.validation
+    if not config.validation < wanted <= len(train):
+        raise ConfigError(
+            f"data.pool + data.validation is {wanted}, but there are {len(train)} training examples. Lower one of them."
+        )
+    order = stream(seed, "pool").permutation(len(train))
+    held, kept = np.sort(order[: config.validation]), np.sort(order[config.validation : wanted])
+    pool = _part(train, kept)
+    origins = np.tile(kept, config.repeats)
+    if config.repeats > 1:
+        if not isinstance(pool, TensorExamples):
+            raise ConfigError("data.repeats is for images and other numbers; these examples are not held as such.")
+        pool = Repeated(pool, config.repeats, config.noise, seed)
+    judged = test if config.test is None else _part(test, stream(0, "test set").permutation(len(test))[: config.test])
+    return Split(pool, _part(train, held) if len(held) else None, judged, origins, classes)
+
+
+def _part(examples: Examples, indices_n: Array) -> Examples:
+    """Some of the examples; tensors are cut to size, so that the rest can be forgotten."""
+    if isinstance(examples, TensorExamples) and len(indices_n) < len(examples):
+        return examples.take(indices_n)
+    return examples if len(indices_n) == len(examples) else Subset(examples, indices_n)
+
+
+def start(config: Config, parts: Split, seed: int) -> Pool:
+    """The pool with its first labels."""
+    pool, acquisition = Pool(parts.pool, parts.classes), config.acquisition
+    if acquisition.initial is not None:
+        pool.start_random(acquisition.initial, seed)
+    else:
+        pool.start_balanced(acquisition.initial_per_class or 2, seed)
+    if acquisition.labels > len(pool):
+        raise ConfigError(f"acquisition.labels is {acquisition.labels}, but the pool has {len(pool)} examples.")
+    return pool
+
+
+def posterior(config: Config, parts: Split, seed: int) -> Posterior:
+    """The posterior, untrained."""
+    wanted = config.posterior
+    if wanted.kind == "committee":
+        return Committee(_classifier(wanted.classifier, wanted.members), wanted.members, classes=parts.classes)
+    shape = tuple(network_inputs(parts.pool.batch(np.arange(1))).shape[1:])
+    make = partial(network, config.model, shape, parts.classes)
+    models.build(make, seed)  # a wrong name or size is said now
+    if wanted.kind == "mc-dropout":
+        return MCDropout(
+            make,
+            wanted.samples,
+            training=config.training,
+            threads=config.threads,
+            warm_start=wanted.warm_start,
+            seed=seed,
+        )
+    # One process a run: experiments use the cores by running several at a time.
+    way: Way = "auto" if config.threads == 1 else "sequential"
+    if wanted.kind == "dropout-ensemble":
+        return DropoutEnsemble(
+            make,
+            wanted.members,
+            wanted.samples,
+            training=config.training,
+            way=way,
+            threads=config.threads,
+            warm_start=wanted.warm_start,
+            seed=seed,
+        )
+    return DeepEnsemble(
+        make,
+        wanted.members,
+        training=config.training,
+        way=way,
+        threads=config.threads,
+        warm_start=wanted.warm_start,
+    )
+
+
+def network(config: ModelConfig, shape: tuple[int, ...], classes: int) -> nn.Module:
+    """A new network; its initial weights come from PyTorch's state."""
+    made = models.make(config.name, shape, classes, **config.parameters)
+    return models.glorot_(made, torch.default_generator) if config.glorot else made
+
+
+def _classifier(name: str, members: int) -> object:
+    if name == "random-forest":
+        from sklearn.ensemble import RandomForestClassifier
+
+        return RandomForestClassifier(members)
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(max_iter=1000)
