@@ -1,11 +1,15 @@
 """The whole algorithm on one page: train, predict, select, take labels, and go on from there after any interruption."""
 
+import json
 import pickle
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from numbers import Integral
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self, cast
 
 import cloudpickle
 import numpy as np
@@ -29,7 +33,7 @@ from poolwise.selection.select import select
 from poolwise.stopping import Budget, Rule
 from poolwise.storage import read_json, replacing, write_json
 
-_STATE, _OBJECTS = "learner.json", "objects.pkl"
+_STATE, _OBJECTS, _WEIGHTS, _CLASSES = "learner.json", "objects.pkl", "weights-{:0>5}.pt", "classes-{:0>5}.npy"
 
 
 class ActiveLearner:
@@ -48,11 +52,11 @@ class ActiveLearner:
             one goes on from there.
         seed: root of all randomness.
         test: labelled examples on which every round's model is judged.
-        validation: labelled examples for early stopping and `stopping.Target`, instead of those that the pool holds out.
+        validation: labelled examples for early stopping and `stopping.Target`, in place of those the pool holds out.
         memory: working memory for predicting and selecting, in bytes or as `"2GB"`.
         self_contained: whether the directory also holds posterior and data, so that `load` needs nothing else.
         report: called with (stage, done, total) as the work goes on.
-        parameters: the method's own parameters, and `candidates`.
+        parameters: the method's own parameters, and `candidates`: a share, a number, or positions in the data.
     """
 
     def __init__(
@@ -73,23 +77,29 @@ class ActiveLearner:
     ) -> None:
         own = {name: value for name, value in parameters.items() if name not in ("candidates", "information")}
         registry.find(method).check(own)
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise ParameterError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
         stream(seed)
+        budget.parse(memory)
         self.posterior, self.pool = posterior, pool if isinstance(pool, Pool) else Pool(pool)
-        self.method, self.batch_size, self.seed = method, batch_size, seed
+        self.method, self.batch_size, self.seed = method, _whole(batch_size), int(seed)
         self._parameters, self._memory, self._report = parameters, memory, report
         self._self_contained = self_contained
         self._test: Examples | None = None if test is None else as_examples(test)
         self._validation: Examples | None = None if validation is None else as_examples(validation)
+        for examples in (self._test, self._validation):
+            if examples is not None:
+                needed_labels(examples, "judging a model")
         self._rounds: list[Round] = []
         self._query: Query | None = None
         self._trained: Round | None = None  # the round whose model the posterior holds, not yet in the history
+        self._model = 0  # the number of the model that the posterior holds; 0 for none
         self._classes_N: Array | None = None  # what the last model says of each example, -1 where it was not asked
+        self._classes_round = 0  # the round of that model
+        self._written: set[str] = set()  # which files of model and classes are on the disk
+        self._saved = False  # whether the state is
         self.directory = None if directory is None else Path(directory)
         if self.directory is not None:
             if (self.directory / _STATE).exists():
-                self._resume(read_json(self.directory / _STATE))
+                self._resume(_read_state(self.directory / _STATE))
             else:
                 self.save()
 
@@ -113,29 +123,26 @@ class ActiveLearner:
         """
         if self._query is not None:
             return self._query
-        count = min(batch_size or self.batch_size, len(self.pool.unlabelled))
+        count = min(self.batch_size if batch_size is None else _whole(batch_size), len(self._choices()))
         if count == 0:
             raise StateError("everything in the pool is labelled: there is nothing left to ask for.")
         trained = self.fit()
-        if not len(self.pool.labelled):
-            drawn = stream(self.seed, "first batch").choice(self.pool.unlabelled, count, replace=False)
-            self._query = Query(drawn, np.zeros(count), None)
-        else:
-            self._query, trained = self._select(count, trained)
-        self._trained = None
-        self._rounds.append(
-            _with(
-                trained,
-                indices=tuple(self._query.indices.tolist()),
-                scores=tuple(self._query.scores.tolist()),
-                diagnostics=None if self._query.diagnostics is None else self._query.diagnostics.as_dict(),
+        with self._changing():
+            if not len(self.pool.labelled):
+                drawn = stream(self.seed, "first batch", trained.round).choice(self._choices(), count, replace=False)
+                query = Query(drawn, np.zeros(count), None)
+            else:
+                query, trained = self._select(count, trained)
+            self._query, self._trained = query, None
+            self._rounds.append(
+                _with(
+                    trained,
+                    indices=tuple(query.indices.tolist()),
+                    scores=tuple(query.scores.tolist()),
+                    diagnostics=None if query.diagnostics is None else query.diagnostics.as_dict(),
+                )
             )
-        )
-        self._save_classes(trained.round)
-        self._save_state()
-        if self.directory is not None:
-            self._remove_old("classes-*.npy", self.directory / f"classes-{trained.round:05}.npy")
-        return self._query
+        return query
 
     def update(self, indices: object, labels: object) -> None:
         """Take labels of what was asked for: all of it or a part, in any order.
@@ -152,27 +159,32 @@ class ActiveLearner:
             if index in known:
                 raise LabelError(f"example {index} has a label already. To change it, use correct().")
             raise LabelError(f"example {index} was not asked for. Label the examples of query().indices.")
-        self.pool.label(indices_n, labels)
-        left = ~np.isin(self._query.indices, indices_n) if self._query is not None else np.zeros(0, bool)
-        self._query = self._query.part(left) if self._query is not None and left.any() else None
-        self._trained = None
-        self._save_state()
+        with self._changing():
+            self.pool.label(indices_n, labels)
+            left = ~np.isin(self._query.indices, indices_n) if self._query is not None else np.zeros(0, bool)
+            self._query = self._query.part(left) if self._query is not None and left.any() else None
+            self._trained = None
 
     def correct(self, indices: object, labels: object) -> None:
         """Replace labels given before; the next model learns from the new ones."""
-        self.pool.correct(indices, labels)
-        self._trained = None
-        self._save_state()
+        with self._changing():
+            self.pool.correct(indices, labels)
+            self._trained = None
 
     def skip(self) -> None:
         """Give up what is left of the current batch, so that the next `query()` selects anew."""
-        self._query = None
-        self._save_state()
+        with self._changing():
+            self._query = None
 
     def fit(self) -> Round:
         """Train on what is labelled now, unless that is done, and judge the model on the test and validation sets."""
-        if self._trained is not None:
-            return self._trained
+        if self._trained is None:
+            self._trained, self._saved = self._train(), False
+        if not self._saved:
+            self._save_state()
+        return self._trained
+
+    def _train(self) -> Round:
         number, labelled = len(self._rounds), len(self.pool.labelled)
         seconds = {"train": 0.0, "predict": 0.0, "select": 0.0}
         metrics = validation = None
@@ -182,12 +194,11 @@ class ActiveLearner:
             # Training depends on the seed and the round only, so that methods compared on one seed start alike.
             seed = child_seed(self.seed, "training", number)
             self.posterior.fit(self.pool.labelled_examples(), held_out, seed=seed, report=self._report)
+            self._model += 1
             seconds["train"] = time.perf_counter() - started
             metrics = None if self._test is None else self._judge(self._test)
             validation = None if held_out is None else self._judge(held_out)
-        self._trained = Round(number, labelled, metrics, validation, seconds=seconds)
-        self._save_weights(self._trained)
-        return self._trained
+        return Round(number, labelled, metrics, validation, seconds=seconds)
 
     def predict(self, data: object) -> Predictions:
         """Predictions of the current model."""
@@ -197,9 +208,17 @@ class ActiveLearner:
         """Train once more on all labels and close the history with the reason for stopping."""
         if self._rounds and self._rounds[-1].final is not None:
             return self._rounds[-1]
-        self._rounds.append(_with(self.fit(), final=reason))
-        self._save_state()
+        trained = self.fit()
+        with self._changing():
+            self._rounds.append(_with(trained, final=reason))
         return self._rounds[-1]
+
+    def _choices(self) -> Array:
+        """Positions in the data of what may be asked for: unlabelled, and among `candidates` if those are positions."""
+        candidates, unlabelled = self._parameters.get("candidates"), self.pool.unlabelled
+        if candidates is None or isinstance(candidates, str | Integral):
+            return unlabelled
+        return np.intersect1d(self.pool.positions(candidates), unlabelled)
 
     def _select(self, count: int, trained: Round) -> tuple[Query, Round]:
         """Predict what is unlabelled and select from it; positions among the unlabelled are translated here."""
@@ -212,24 +231,24 @@ class ActiveLearner:
         if with_embeddings:
             known = self.posterior.embed(self.pool.labelled_examples(), memory=self._memory)
             predictions = predictions.with_embeddings(labelled_embeddings=known)
-        agreement = self._agree(predictions, unlabelled)
+        classes_n = score_pool(predictions, lambda block: block.probs.mean(1).argmax(1).double()).astype(np.int64)
+        agreement = None if self._classes_N is None else kappa(self._classes_N[unlabelled], classes_n)
         predicted = time.perf_counter()
         seed = child_seed(self.seed, "selection", trained.round)
+        parameters, choices = self._parameters, self._choices()
+        if len(choices) < len(unlabelled):
+            parameters = {**parameters, "candidates": np.searchsorted(unlabelled, choices)}
+        elif parameters.get("candidates") is not None and not isinstance(parameters["candidates"], str | Integral):
+            parameters = {**parameters, "candidates": None}
         batch = select(
-            predictions, count, self.method, seed=seed, memory=self._memory, report=self._report, **self._parameters
+            predictions, count, self.method, seed=seed, memory=self._memory, report=self._report, **parameters
         )
         finished = time.perf_counter()
+        self._classes_N, self._classes_round = np.full(len(self.pool), -1, np.int64), trained.round
+        self._classes_N[unlabelled] = classes_n
         seconds = {**trained.seconds, "predict": predicted - started, "select": finished - predicted}
         query = Query(unlabelled[batch.indices], batch.scores, batch.diagnostics)
         return query, _with(trained, seconds=seconds, agreement=agreement)
-
-    def _agree(self, predictions: Predictions, unlabelled: Array) -> float | None:
-        """Cohen's kappa between this model and the one before, on what was unlabelled both times."""
-        before = self._classes_N
-        now = score_pool(predictions, lambda block: block.probs.mean(1).argmax(1).double()).astype(np.int64)
-        self._classes_N = np.full(len(self.pool), -1, np.int64)
-        self._classes_N[unlabelled] = now
-        return None if before is None else kappa(before[unlabelled], now, self.pool.classes)
 
     def _judge(self, examples: Examples) -> dict[str, float]:
         return evaluate(self.predict(examples), needed_labels(examples, "judging a model"), memory=self._memory)
@@ -242,7 +261,7 @@ class ActiveLearner:
         A learner with a directory does this by itself at every change.
         """
         if directory is not None:
-            self.directory = Path(directory)
+            self.directory, self._written = Path(directory), set()
         if self.directory is None:
             raise StateError('this learner has no directory. Pass one: learner.save("runs/mine").')
         try:
@@ -251,8 +270,6 @@ class ActiveLearner:
             raise FileError(f"cannot make the directory {self.directory} ({error.strerror}).") from error
         if self._self_contained:
             self._save_objects(self.directory / _OBJECTS)
-        if self._trained is not None:
-            self._save_weights(self._trained)
         self._save_state()
 
     @classmethod
@@ -281,17 +298,20 @@ class ActiveLearner:
         folder = Path(directory)
         if not (folder / _STATE).exists():
             raise FileError(f"{folder} holds no learner: there is no {_STATE} in it. Check the path.")
-        state = read_json(folder / _STATE)
-        objects: dict[str, Any] = {"test": test, "validation": validation}
-        if posterior is None or data is None:
+        state = _read_state(folder / _STATE)
+        objects = {"posterior": posterior, "data": data, "test": test, "validation": validation}
+        missing = [name for name in objects if objects[name] is None and name in state["objects"]]
+        if missing:
             if not (folder / _OBJECTS).exists():
-                raise MissingInputError(f"{folder} was saved without posterior and data: pass posterior= and data=.")
-            with (folder / _OBJECTS).open("rb") as file:
-                objects = {**cloudpickle.load(file), **{k: v for k, v in objects.items() if v is not None}}
+                raise MissingInputError(
+                    f"{folder} was saved without its {' and '.join(missing)}: pass {', '.join(f'{n}=' for n in missing)}."
+                )
+            saved = _read_objects(folder / _OBJECTS)
+            objects = {name: saved[name] if name in missing else given for name, given in objects.items()}
         settings = state["settings"]
         return cls(
-            posterior if posterior is not None else objects["posterior"],
-            Pool(objects["data"] if data is None else data, state["pool"]["classes"]),
+            cast(Posterior, objects["posterior"]),
+            Pool(objects["data"], state["pool"]["classes"]),
             settings["method"],
             settings["batch_size"],
             folder,
@@ -324,48 +344,59 @@ class ActiveLearner:
             "memory": self._memory,
         }
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """A change, which is on the disk at the end; on any error all is as it was, there and here."""
+        pool = self.pool.state()
+        before = list(self._rounds), self._query, self._trained, self._classes_N, self._classes_round
+        try:
+            yield
+            self._save_state()
+        except BaseException:
+            self.pool.load_state(pool)
+            self._rounds, self._query, self._trained, self._classes_N, self._classes_round = before
+            raise
+
     def _save_state(self) -> None:
+        """The model and what it says of the pool first, then the state that names them; older ones go last."""
         if self.directory is None:
             return
+        writers: dict[str, Callable[[BinaryIO], None]] = {}
+        if self._model:
+            writers[_WEIGHTS.format(self._model)] = lambda file: torch.save(self.posterior.state(), file)
+        if self._classes_N is not None:
+            classes_N = self._classes_N
+            writers[_CLASSES.format(self._classes_round)] = lambda file: np.save(file, classes_N, allow_pickle=False)
+        for name, write in writers.items():
+            if name not in self._written:
+                with replacing(self.directory / name) as file:
+                    write(file)
+                self._written.add(name)
+        sets = {"test": self._test, "validation": self._validation}
         state = {
             "settings": self._settings(),
+            "objects": ["posterior", "data", *(name for name, examples in sets.items() if examples is not None)],
             "pool": self.pool.state(),
             "rounds": [entry.as_dict() for entry in self._rounds],
             "query": None if self._query is None else self._query.as_dict(),
             "trained": None if self._trained is None else self._trained.as_dict(),
+            "model": self._model,
+            "classes": None if self._classes_N is None else self._classes_round,
         }
         write_json(self.directory / _STATE, state)
-
-    def _save_weights(self, trained: Round) -> None:
-        """The model first, then the state that speaks of it; older models go last."""
-        if self.directory is None:
-            return
-        path = self.directory / f"weights-{trained.round:05}.pt"
-        with replacing(path) as file:
-            torch.save(self.posterior.state(), file)
-        self._save_state()
-        self._remove_old("weights-*.pt", path)
-
-    def _save_classes(self, number: int) -> None:
-        """What this round's model says of the pool, likewise."""
-        if self.directory is None or self._classes_N is None:
-            return
-        path = self.directory / f"classes-{number:05}.npy"
-        with replacing(path) as file:
-            np.save(file, self._classes_N, allow_pickle=False)
-
-    def _remove_old(self, pattern: str, newest: Path) -> None:
-        for old in newest.parent.glob(pattern):
-            if old != newest:
+        self._saved, self._written = True, set(writers)
+        for old in [*self.directory.glob(_WEIGHTS.format("*")), *self.directory.glob(_CLASSES.format("*"))]:
+            if old.name not in writers:
                 old.unlink(missing_ok=True)
 
     def _resume(self, state: Mapping[str, Any]) -> None:
-        different = {k: (v, state["settings"][k]) for k, v in self._settings().items() if state["settings"][k] != v}
+        mine = json.loads(json.dumps(self._settings()))  # as it would be read, with lists for tuples
+        different = {k: (v, state["settings"].get(k)) for k, v in mine.items() if state["settings"].get(k) != v}
         different.pop("memory", None)
         if different:
-            name, (mine, saved) = next(iter(different.items()))
+            name, (now, saved) = next(iter(different.items()))
             raise StateError(
-                f"{self.directory} holds a learner with {name} = {saved!r}, not {mine!r}. Use another directory, or "
+                f"{self.directory} holds a learner with {name} = {saved!r}, not {now!r}. Use another directory, or "
                 "ActiveLearner.load to go on with the saved settings."
             )
         self.pool.load_state(state["pool"])
@@ -373,15 +404,17 @@ class ActiveLearner:
         self._query = None if state["query"] is None else Query.from_dict(state["query"])
         self._trained = None if state["trained"] is None else Round.from_dict(state["trained"])
         assert self.directory is not None
-        classes = self.directory / f"classes-{len(self._rounds) - 1:05}.npy"
-        self._classes_N = np.load(classes, allow_pickle=False) if classes.exists() else None
-        last = self._trained or (self._rounds[-1] if self._rounds else None)
-        if last is not None and last.labelled:
-            weights = self.directory / f"weights-{last.round:05}.pt"
-            if weights.exists():
-                self.posterior.load_state(torch.load(weights, weights_only=True))
-            else:
-                self._trained = None  # the weights are gone: train again, with the same result
+        self._model, self._saved = state["model"], True
+        if state["classes"] is not None:
+            self._classes_round, name = state["classes"], _CLASSES.format(state["classes"])
+            self._classes_N = _read(self.directory / name, partial(np.load, allow_pickle=False))
+            self._written.add(name)
+        if self._model:
+            name = _WEIGHTS.format(self._model)
+            self.posterior.load_state(_read(self.directory / name, partial(torch.load, weights_only=True)))
+            self._written.add(name)
+        for part in self.directory.glob(".*.part"):  # what was being written when the learner was killed
+            part.unlink(missing_ok=True)
 
 
 Oracle = Callable[[Array], object]
@@ -404,16 +437,19 @@ def simulate(
     answer = oracle if callable(oracle) else _lookup(oracle, len(learner.pool))
     rules = [*stop, *([] if budget is None else [Budget(budget)])]
     while not (learner.rounds and learner.rounds[-1].final):
-        room = len(learner.pool.unlabelled) if budget is None else budget - len(learner.pool.labelled)
-        reason = next((why for rule in rules if (why := rule.reason(learner.rounds))), None)
-        if reason is None and learner.pending is None and room <= 0:
-            reason = "everything is labelled" if budget is None else f"the budget of {budget} labels is used"
+        left = len(learner.pool.unlabelled)
+        room = left if budget is None else min(left, budget - len(learner.pool.labelled))
+        reason = None
+        if learner.pending is None:  # else the labels of the last round are still to come
+            reason = next((why for rule in rules if (why := rule.reason(learner.rounds))), None)
+            if reason is None and room <= 0:
+                reason = f"the budget of {budget} labels is used" if left else "everything is labelled"
         if reason is not None:
             yield learner.finish(reason)
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SaturationWarning)  # every round's diagnostics say it
-            query = learner.query(min(learner.batch_size, room))
+            query = learner.query(max(1, min(learner.batch_size, room)))
         entry = learner.rounds[-1]
         learner.update(query.indices, answer(query.indices))
         yield entry
@@ -424,11 +460,12 @@ def _lookup(labels: object, count: int) -> Oracle:
     return lambda indices_n: labels_N[indices_n]
 
 
-def kappa(first_n: Array, second_n: Array, classes: int) -> float:
+def kappa(first_n: Array, second_n: Array) -> float:
     """Cohen's kappa: agreement beyond what chance would give; 1 if both give one and the same class everywhere."""
+    classes = int(max(first_n.max(), second_n.max())) + 1
     counts = np.zeros((classes, classes))
     np.add.at(counts, (first_n, second_n), 1)
-    shares = counts / max(1, len(first_n))
+    shares = counts / len(first_n)
     chance = float(shares.sum(0) @ shares.sum(1))
     return 1.0 if chance >= 1 else float((np.trace(shares) - chance) / (1 - chance))
 
@@ -438,4 +475,31 @@ def _with(entry: Round, **changes: Any) -> Round:
 
 
 def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    return value.tolist() if isinstance(value, np.ndarray | np.generic | torch.Tensor) else value
+
+
+def _whole(batch_size: object) -> int:
+    if isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1:
+        raise ParameterError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
+    return int(batch_size)
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    state = read_json(path)
+    expected = {"settings", "objects", "pool", "rounds", "query", "trained", "model", "classes"}
+    if not isinstance(state, dict) or not expected <= state.keys():
+        raise FileError(f"{path} is damaged: it is not the state of a learner. Restore it from a copy.")
+    return state
+
+
+def _read_objects(path: Path) -> dict[str, Any]:
+    objects: dict[str, Any] = _read(path, lambda path: cloudpickle.loads(path.read_bytes()))
+    return objects
+
+
+def _read(path: Path, reader: Callable[[Path], Any]) -> Any:
+    try:
+        return reader(path)
+    except Exception as error:  # whatever a damaged or missing file makes a reader stumble over
+        reason = str(error).split("\n")[0]
+        raise FileError(f"{path} is missing or damaged ({reason}). Restore it from a copy.") from error

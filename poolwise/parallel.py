@@ -25,7 +25,10 @@ _allowed = 1  # how many threads PyTorch was allowed before the first of them
 
 @contextmanager
 def one_thread_an_operation() -> Iterator[None]:
-    """Hold PyTorch to one thread an operation and to no gradients; the thread count is put back at the end."""
+    """Hold PyTorch to one thread an operation and to no gradients; the thread count is put back at the end.
+
+    Inference mode is left inside, since it hides whether a tensor was written to.
+    """
     global _inside, _allowed
     _here.depth = getattr(_here, "depth", 0) + 1
     if _here.depth == 1:
@@ -35,7 +38,7 @@ def one_thread_an_operation() -> Iterator[None]:
             _inside += 1
         torch.set_num_threads(1)
     try:
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():
             yield
     finally:
         _here.depth -= 1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from poolwise.errors import ParameterError
+from poolwise.errors import MissingInputError, ParameterError
 from poolwise.rounds import Round
 
 
@@ -17,13 +17,13 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Budget:
-    """Stop once so many examples are labelled in all, those from the start included."""
+    """Stop once so many examples are labelled in all, those from the start and of the last round included."""
 
     labels: int
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
         """Why to stop now."""
-        reached = bool(rounds) and rounds[-1].labelled >= self.labels
+        reached = bool(rounds) and rounds[-1].labelled + len(rounds[-1].indices) >= self.labels
         return f"the budget of {self.labels} labels is used" if reached else None
 
 
@@ -36,8 +36,13 @@ class Target:
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
         """Why to stop now."""
-        if not rounds or rounds[-1].validation is None:
+        if not rounds or not rounds[-1].labelled:
             return None
+        if rounds[-1].validation is None:
+            raise MissingInputError(
+                "Target looks at a validation set, and there is none. Hold one out with pool.hold_out(count), or pass "
+                "validation= to the learner."
+            )
         if self.metric not in rounds[-1].validation:
             raise ParameterError(
                 f"there is no metric {self.metric!r}: choose one of {', '.join(rounds[-1].validation)}."
@@ -59,6 +64,10 @@ class Stable:
 
     agreement: float = 0.99
     rounds: int = 3
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1:
+            raise ParameterError(f"rounds must be at least 1, not {self.rounds!r}.")
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
         """Why to stop now."""

@@ -4,7 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,8 +24,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         _sync_folder(path.parent)
     except OSError as error:
         raise FileError(f"cannot write {path} ({error.strerror}). What was there before is unchanged.") from error
+    except RuntimeError as error:  # PyTorch's word for any error while it writes
+        if "PytorchStreamWriter" not in str(error):
+            raise
+        raise FileError(f"cannot write {path} ({error}). What was there before is unchanged.") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -1,9 +1,11 @@
 """The one training loop: one network, or several of the same kind at once."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +17,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from poolwise.data.examples import Examples, needed_labels
 from poolwise.errors import MissingInputError, ParameterError, TrainingError
 from poolwise.models.dropout import Call, controlled
+from poolwise.models.modes import evaluating
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.seeding import child_seed, stream
@@ -22,6 +25,7 @@ from poolwise.seeding import child_seed, stream
 # Rows of a validation set that go through a network at a time.
 _CHUNK = 1_000
 _UNKNOWN = torch.empty(0)
+_COUNTS = ("batch_size", "epochs", "steps", "patience", "look_every", "min_steps")
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,10 @@ class Training:
             value = getattr(self, name)
             if value is not None and not (value > 0 if name in positive else value >= 0):
                 raise ParameterError(f"{name} must be {'above' if name in positive else 'at least'} 0, not {value!r}.")
+            if name in _COUNTS and value is not None and not isinstance(value, Integral):
+                raise ParameterError(f"{name} must be a whole number, not {value!r}.")
+        if self.label_smoothing > 1:
+            raise ParameterError(f"label_smoothing must be at most 1, not {self.label_smoothing!r}.")
         choices = {"optimiser": ("adam", "sgd"), "monitor": ("nll", "accuracy"), "augment": (None, "crop-flip")}
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed and not callable(getattr(self, name)):
@@ -132,6 +140,8 @@ def train(
     labels = torch.from_numpy(needed_labels(data, "training"))
     if not len(labels):
         raise MissingInputError("training needs at least one labelled example. Label a few first.")
+    if validation is not None and not len(needed_labels(validation, "a validation set")):
+        raise MissingInputError("the validation set is empty. Pass None for no validation.")
     members = _Single(networks[0]) if len(networks) == 1 else _Stack(networks)
     loop = _Loop(members, data, labels, training, seeds)
     # Dropout layers draw from generators of their own; whatever else is random in a network draws from PyTorch's state,
@@ -142,14 +152,27 @@ def train(
         return loop.run(validation, report)
 
 
-def can_train_at_once(network: nn.Module) -> bool:
-    """Whether several copies train faster as one: dense layers only, whose steps are mostly overhead.
+def can_train_at_once(networks: Sequence[nn.Module], data: Examples) -> bool:
+    """Whether networks of one architecture train faster as one: dense layers only, whose steps are mostly overhead.
 
-    Convolutions are as fast one after another, and normalisation by the batch cannot be stacked.
+    Convolutions are as fast one after another, and normalisation by the batch cannot be stacked. Whether what the
+    network does besides can be is found out by a try on one example.
     """
     plain = (nn.Linear, nn.Flatten, nn.Identity, nn.LayerNorm, nn.ReLU, nn.GELU, nn.Tanh, nn.SiLU, nn.Dropout)
-    leaves = [module for module in network.modules() if next(module.children(), None) is None]
-    return bool(leaves) and all(isinstance(leaf, plain) for leaf in leaves)
+    leaves = [module for module in networks[0].modules() if next(module.children(), None) is None]
+    buffers = next(networks[0].buffers(), None) is not None
+    if not leaves or buffers or not all(isinstance(leaf, plain) for leaf in leaves) or not len(data):
+        return False
+    stack = _Stack(networks)
+    stack.seed([torch_generator(0) for _ in networks])
+    inputs = network_inputs(data.batch(np.arange(1))).to(stack.device)
+    networks[0].train()
+    with torch.no_grad(), controlled(networks[0], stack.draw):
+        try:
+            stack.logits(inputs.expand(len(networks), *inputs.shape).clone())
+        except Exception:  # whatever a network's own code stumbles over: numbers that decide, randomness, ...
+            return False
+    return True
 
 
 class _Single:
@@ -187,10 +210,8 @@ class _Single:
 
     def evaluate(self, inputs_B: Tensor) -> Tensor:
         """`[1, B, C]` outputs in evaluation mode."""
-        self._network.eval()
-        with torch.no_grad():
+        with evaluating(self._network), torch.no_grad():
             outputs: Tensor = self._network(layout(inputs_B))[None]
-        self._network.train()
         return outputs
 
     def snapshot(self, member: int) -> dict[str, Tensor]:
@@ -214,7 +235,7 @@ class _Stack:
         self.parameters = [p for p in self._stacked.values() if p.requires_grad]
         self.device = self.parameters[0].device
         self._generators: Sequence[torch.Generator] = ()
-        self._calls: list[Call] = []
+        self._calls: list[Call] | None = None
         self._masks: Iterator[Tensor] = iter(())
         self._mode: Literal["listing", "dropping", "off"] = "off"
 
@@ -224,7 +245,7 @@ class _Stack:
         for network in self._networks:
             network.train()
         try:
-            with controlled(self._network, self._draw):
+            with controlled(self._network, self.draw):
                 yield
         finally:
             for member, network in enumerate(self._networks):
@@ -235,8 +256,9 @@ class _Stack:
         """Where dropout masks come from, a generator a network."""
         self._generators = generators
 
-    def _draw(self, call: Call, rows: int) -> Tensor | None:
-        if self._mode == "listing":
+    def draw(self, call: Call, rows: int) -> Tensor | None:
+        """The next mask of all networks."""
+        if self._mode == "listing" and self._calls is not None:
             self._calls.append(call)
         return next(self._masks) if self._mode == "dropping" else None
 
@@ -249,9 +271,10 @@ class _Stack:
 
     def logits(self, inputs_M_B: Tensor) -> Tensor:
         """`[M, B, C]` outputs in training mode, each network on its own inputs."""
-        if not self._calls:  # which layers drop, and in which order, is learnt from a first pass
+        if self._calls is None:  # which layers drop, and in which order, is learnt from a first pass
+            self._calls = []
             with torch.no_grad():
-                self._run("listing", lambda: self._network(inputs_M_B[0, :1]))
+                self._run("listing", lambda: self._network(inputs_M_B[0, :1].clone()))
         rows = inputs_M_B.shape[1]
         masks = [
             torch.stack([_keep(call, rows, generator) for generator in self._generators]).to(self.device)
@@ -272,10 +295,8 @@ class _Stack:
             outputs: Tensor = functional_call(self._network, weights, (inputs_B,))
             return outputs
 
-        self._network.eval()
-        with torch.no_grad():
-            outputs = vmap(forward)(self._stacked)
-        self._network.train()
+        with evaluating(self._network), torch.no_grad():
+            outputs: Tensor = vmap(forward)(self._stacked)
         return outputs
 
     def snapshot(self, member: int) -> dict[str, Tensor]:
@@ -334,11 +355,9 @@ class _Loop:
                         break
                 report("training", step, total)
             schedule.step()
-            if not bool(torch.stack(losses).isfinite().all()):
-                raise TrainingError(
-                    f"training diverged: the loss is not finite at step {step}. Lower the learning rate "
-                    f"({training.learning_rate:g} now), and check the inputs for values that are not finite."
-                )
+            finite_M = torch.stack(losses).isfinite().all(0).tolist()
+            if not all(finite or member.stopped for finite, member in zip(finite_M, best, strict=True)):
+                raise _diverged("the loss", step, training)
         members.restore([member.weights for member in best])
         mean_M = torch.stack(losses).mean(0)
         return [
@@ -384,12 +403,19 @@ class _Loop:
             inputs = network_inputs(validation.batch(rows)).to(self._members.device)
             logits_M_n_C = self._members.evaluate(inputs).double().cpu()
             truth_n = labels[start : start + len(rows)]
+            if int(truth_n.max()) >= logits_M_n_C.shape[2]:
+                raise TrainingError(
+                    f"the network has {logits_M_n_C.shape[2]} outputs, and a label of the validation set is "
+                    f"{int(truth_n.max())}. It must put out one number a class."
+                )
             if self._training.monitor == "accuracy":
                 values_M += (logits_M_n_C.argmax(2) == truth_n).sum(1)
             else:
                 picked = logits_M_n_C.log_softmax(2).gather(2, truth_n.expand(len(values_M), -1)[:, :, None])
                 values_M += picked.sum((1, 2))
         for member, value in enumerate((values_M / len(labels)).tolist()):
+            if math.isnan(value) and not best[member].stopped:
+                raise _diverged("the loss on the validation set", step, self._training)
             best[member].offer(value, step, self._training, partial(self._members.snapshot, member))
 
 
@@ -418,10 +444,22 @@ class _Best:
         return patience is not None and self.looks_since >= patience
 
 
+def _diverged(what: str, step: int, training: Training) -> TrainingError:
+    return TrainingError(
+        f"training diverged: {what} is not finite at step {step}. Lower the learning rate "
+        f"({training.learning_rate:g} now), and check the inputs for values that are not finite."
+    )
+
+
 def network_inputs(batch: object) -> Tensor:
     """A batch that a network can take, or an error for texts."""
     if isinstance(batch, Tensor):
         return batch
+    if not (isinstance(batch, list) and all(isinstance(item, str) for item in batch)):
+        raise ParameterError(
+            f"a network needs one tensor a batch, and these examples come as a {type(batch).__name__}. Let the data "
+            "set give one tensor an item, or a pair (tensor, label)."
+        )
     raise ParameterError(
         "a network needs numbers, and these examples are texts. Encode them first and pass the [N, D] embeddings, "
         "or use a Committee of scikit-learn pipelines that begin with a vectoriser."
@@ -455,6 +493,8 @@ def class_weights(weights: tuple[float, ...] | str | None, labels: Tensor, class
 
 def crop_and_flip(images: Tensor, generator: torch.Generator) -> Tensor:
     """Each image moved by up to an eighth of its size, zeros moving in, and mirrored with probability one half."""
+    if images.ndim != 4:
+        raise ParameterError(f'augment="crop-flip" is for images [n, C, height, width], not {list(images.shape)}.')
     n, _, height, width = images.shape
     pad_y, pad_x = max(1, height // 8), max(1, width // 8)
     padded = F.pad(images, (pad_x, pad_x, pad_y, pad_y))

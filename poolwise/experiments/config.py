@@ -214,8 +214,10 @@ def _apply(values: dict[str, Any], change: str) -> str:
 def _explain(path: Path, text: str, changed: Sequence[str], issue: Any) -> str:
     """One error, with the line to fix."""
     keys = [str(part) for part in issue["loc"] if isinstance(part, str) and part not in ("tuple", "Training")]
-    name = ".".join(keys)
     message = issue["msg"].removeprefix("Value error, ")
+    if keys == ["training"] and message.split()[0] in Training.__dataclass_fields__:
+        keys.append(message.split()[0])  # a check of the whole section begins with the name of the setting
+    name = ".".join(keys)
     if issue["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         message = "there is no such setting; `poolwise run --help` tells where all of them are described"
     if issue["type"] == "missing":

@@ -70,8 +70,8 @@ def controlled(module: nn.Module, draw: Draw) -> Iterator[None]:
     handles = [module.register_forward_pre_hook(begin)]
 
     def attach(name: str, layer: Layer) -> None:
-        def drop(_: nn.Module, inputs: tuple[Tensor, ...], __: Tensor) -> Tensor:
-            x = inputs[0]
+        def drop(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            x = inputs[0] if inputs else output  # called by keyword, only the output is known, which is the same
             shape = tuple(x.shape[1:]) if isinstance(layer, _ELEMENTS) else (x.shape[1], *[1] * (x.ndim - 2))
             call = Call(name, here.calls.get(name, 0), shape, layer.p)
             here.calls[name] = call.number + 1

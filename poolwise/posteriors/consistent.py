@@ -41,6 +41,28 @@ _FUNCTIONAL: frozenset[Callable[..., Any]] = frozenset(
     }
 )
 
+_RANDOM: frozenset[Callable[..., Any]] = frozenset(
+    {
+        torch.bernoulli,
+        torch.multinomial,
+        torch.normal,
+        torch.rand,
+        torch.rand_like,
+        torch.randint,
+        torch.randint_like,
+        torch.randn,
+        torch.randn_like,
+        torch.randperm,
+        Tensor.bernoulli,
+        Tensor.bernoulli_,
+        Tensor.exponential_,
+        Tensor.multinomial,
+        Tensor.normal_,
+        Tensor.random_,
+        Tensor.uniform_,
+    }
+)
+
 
 class Masks:
     """What each sample drops: a function of the seed, the layer, the sample and the unit, and of nothing else.
@@ -68,10 +90,15 @@ class Masks:
 
 
 class _Replay(TorchFunctionMode):
-    """Notes the results of operations up to the first dropout layer, then hands them out again."""
+    """Notes the results of operations up to the first dropout layer, then hands them out again.
 
-    def __init__(self) -> None:
+    Args:
+        inputs: what the module is called with; a module may write over it.
+    """
+
+    def __init__(self, inputs: Tensor) -> None:
         super().__init__()
+        self._inputs, self._original = inputs, inputs.clone()
         self._results: list[Any] = []
         self._versions: list[tuple[Tensor, int]] = []
         self._position = 0
@@ -79,18 +106,23 @@ class _Replay(TorchFunctionMode):
         self.layer_depth = 0  # how many dropout layers are being called: 0 or 1
         self.dropped = False  # whether one was reached
 
-    def start(self) -> None:
-        """A new forward pass begins."""
-        intact = all(tensor._version == version for tensor, version in self._versions)
-        if not intact:  # something after the first dropout wrote over what came before: compute all passes in full
-            self._results, self._versions, self._state = [], [], "computing"
-        elif self._versions:
+    def start(self) -> Tensor:
+        """A new forward pass begins: what to call the module with."""
+        if self._state == "noting":
+            return self._inputs
+        if self._versions and all(tensor._version == version for tensor, version in self._versions):
             self._position, self._state = 0, "handing out"
+            return self._inputs
+        # Something after the first dropout wrote over what came before: all passes are computed in full.
+        self._results, self._versions, self._state = [], [], "computing"
+        return self._original.clone()
 
     def reached_dropout(self) -> None:
         """A dropout layer is called: from here on results differ by sample."""
+        if self._state == "handing out" and self._position < len(self._results):
+            raise _not_the_same()
         if self._state == "noting":
-            tensors = [leaf for leaf in tree_leaves(self._results) if isinstance(leaf, Tensor)]
+            tensors = [self._inputs, *(leaf for leaf in tree_leaves(self._results) if isinstance(leaf, Tensor))]
             self._versions = [(tensor, tensor._version) for tensor in tensors]
         self._state, self.dropped = "computing", True
 
@@ -98,15 +130,12 @@ class _Replay(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if self.layer_depth:
-            return func(*args, **kwargs)
+        if self.layer_depth:  # a dropout layer of one's own may drop in any mode: what it drops comes from the masks
+            return args[0] if args and func in _FUNCTIONAL else func(*args, **kwargs)
         _refuse_functional(func, args, kwargs)
         if self._state == "handing out":
             if self._position == len(self._results):
-                raise ParameterError(
-                    "the module does not compute the same for the same inputs before its first dropout layer. "
-                    "Remove the other randomness, or use an ensemble."
-                )
+                raise _not_the_same()
             self._position += 1
             return self._results[self._position - 1]
         result = func(*args, **kwargs)
@@ -165,14 +194,14 @@ class ConsistentDropout:
 
     def samples(self, inputs: Tensor, count: int) -> Iterator[Tensor]:
         """The module's output for the same inputs under the masks of sample 0, 1, ..., count - 1."""
-        here, replay = self._pass, _Replay()
+        here, replay = self._pass, _Replay(inputs)
         here.rows, here.replay = len(inputs), replay
         try:
             for sample in range(count):
                 here.sample = sample
-                replay.start()
+                given = replay.start()
                 with torch.no_grad(), replay:
-                    output: Tensor = self._module(inputs)
+                    output: Tensor = self._module(given)
                 if not replay.dropped:
                     raise ParameterError(
                         f"the forward pass of {type(self._module).__name__} calls none of its dropout layers "
@@ -206,7 +235,7 @@ class ConsistentDropout:
 
 def _refuse_functional(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Dropout outside a layer cannot be controlled: nothing tells one call from another, or that it exists."""
-    if func in _FUNCTIONAL:
+    if func in _FUNCTIONAL and (args[1] if len(args) > 1 else kwargs.get("p", 0.5)) > 0:
         raise ParameterError(
             f"the module calls {func.__name__} as a function. Consistent masks need dropout as a layer: make an "
             "nn.Dropout in __init__ and call that."
@@ -216,6 +245,18 @@ def _refuse_functional(func: Callable[..., Any], args: tuple[Any, ...], kwargs: 
             "the module's attention drops weights inside a function. Pass dropout_p=0 there when the module is in "
             "evaluation mode, and put an nn.Dropout layer after it."
         )
+    if func in _RANDOM and kwargs.get("generator") is None:
+        raise ParameterError(
+            f"the module calls {func.__name__} in evaluation mode, so its predictions are not the same twice. "
+            "Consistent masks are for nn.Dropout layers: remove the other randomness, or use an ensemble."
+        )
+
+
+def _not_the_same() -> ParameterError:
+    return ParameterError(
+        "the module does not compute the same for the same inputs before its first dropout layer. Remove the other "
+        "randomness, or use an ensemble."
+    )
 
 
 def _refuse_hidden(module: nn.Module) -> None:

@@ -3,8 +3,8 @@
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from poolwise.data.examples import Examples, TensorExamples
-from poolwise.errors import ParameterError, ShapeError
+from poolwise.errors import FileError, ParameterError, ShapeError
+from poolwise.models.modes import evaluating
 from poolwise.parallel import one_thread_an_operation, ordered_map
 from poolwise.posteriors.consistent import ConsistentDropout
 from poolwise.predictions import Predictions
@@ -64,17 +65,17 @@ class Sampler:
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
-    def samples(self, inputs: Tensor) -> Iterator[Tensor]:
+    def samples(self, inputs: Tensor) -> Generator[Tensor, None, None]:
         """K times `[n, C]` logits, network by network."""
         for dropout in self._dropouts:
-            yield from dropout.samples(inputs, self._masks or 1)
+            yield from dropout.samples(inputs.clone(), self._masks or 1)
         if not self._dropouts:
             with torch.no_grad():
-                yield from (network(inputs) for network in self._networks)
+                yield from (network(inputs.clone()) for network in self._networks)  # one may write over its inputs
 
     def features(self, inputs: Tensor) -> Tensor:
         """`[n, D]` embeddings: what goes into the last layer of each network without dropout, side by side."""
-        return torch.cat([penultimate(network, inputs) for network in self._networks], 1)
+        return torch.cat([penultimate(network, inputs.clone()) for network in self._networks], 1)
 
 
 def predict(
@@ -100,26 +101,34 @@ def predict(
         embeddings: whether to keep embeddings as well.
         report: told about progress.
     """
+    if out is not None and (out.suffix != ".npy" or not out.parent.is_dir()):
+        raise FileError(f"out must be a .npy file in a folder that exists, not {out}.")
     sheet: _Sheet | None = None
     features: list[Array] = []
 
     def work(inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        logits_K = list(sampler.samples(inputs))
-        classes = _classes(logits_K[0], len(inputs))
-        log_probs = torch.empty(len(inputs), sampler.count, classes)
-        for k, logits_n_C in enumerate(logits_K):
+        features_n_D = sampler.features(inputs).float().cpu() if embeddings else None
+        log_probs = torch.empty(0)
+        for k, logits_n_C in enumerate(sampler.samples(inputs)):
+            if k == 0:
+                log_probs = torch.empty(len(inputs), sampler.count, logits_n_C.shape[1])
             log_probs[:, k] = logits_n_C.float().log_softmax(1)
-        return log_probs, sampler.features(inputs).float().cpu() if embeddings else None
+        return log_probs, features_n_D
 
-    for rows, (log_probs_n_K_C, features_n_D) in _chunks(sampler, data, device, memory, work, report):
-        if sheet is None:
-            _, K, C = log_probs_n_K_C.shape
-            sheet = _Sheet(len(data), K, C, memory, out)
-        sheet.values[rows] = log_probs_n_K_C.numpy()
-        if features_n_D is not None:
-            features.append(features_n_D.numpy())
-    assert sheet is not None
-    return sheet.finish(np.concatenate(features) if features else None)
+    try:
+        with closing(_chunks(sampler, data, device, memory, work, report)) as chunks:
+            for rows, (log_probs_n_K_C, features_n_D) in chunks:
+                if sheet is None:
+                    _, K, C = log_probs_n_K_C.shape
+                    sheet = _Sheet(len(data), K, C, memory, out)
+                sheet.values[rows] = log_probs_n_K_C.numpy()
+                if features_n_D is not None:
+                    features.append(features_n_D.numpy())
+        assert sheet is not None
+        return sheet.finish(np.concatenate(features) if features else None)
+    finally:
+        if sheet is not None:
+            sheet.clear()
 
 
 def embed(sampler: Sampler, data: Examples, device: torch.device, memory: int) -> Array:
@@ -135,18 +144,15 @@ def _chunks(
     memory: int,
     work: Callable[[Tensor], Result],
     report: Report,
-) -> Iterator[tuple[slice, Result]]:
+) -> Generator[tuple[slice, Result], None, None]:
     """A function's results on all inputs, chunk by chunk, in order."""
     if not len(data):
         raise ShapeError("there are no examples to predict.")
     with one_thread_an_operation():
         step = _rows_a_chunk(sampler, data, device, memory)
         parts = [slice(start, min(start + step, len(data))) for start in range(0, len(data), step)]
-
-        def run(rows: slice) -> Result:
-            return work(read(data, np.arange(rows.start, rows.stop), device))
-
-        results = ordered_map(run, parts) if device.type == "cpu" else map(run, parts)
+        inputs = _Inputs(data, parts, device)
+        results = ordered_map(work, inputs) if device.type == "cpu" else map(work, inputs)
         for rows, result in zip(parts, results, strict=True):
             yield rows, result
             report("predicting", rows.stop, len(data))
@@ -172,18 +178,6 @@ def choose_device(device: str | torch.device) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return torch.device(device)
-
-
-@contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside, the former mode of every layer after."""
-    modes = {module: module.training for module in network.modules()}
-    network.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
 
 
 def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
@@ -213,6 +207,20 @@ def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
     return seen[0].flatten(1)
 
 
+class _Inputs(Sequence[Tensor]):
+    """The inputs of each chunk, read when they are asked for: by the thread that asks, which a data set may rely on."""
+
+    def __init__(self, data: Examples, parts: Sequence[slice], device: torch.device) -> None:
+        self._data, self._parts, self._device = data, parts, device
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, part: int) -> Tensor:  # type: ignore[override]
+        rows = self._parts[part]
+        return read(self._data, np.arange(rows.start, rows.stop), self._device)
+
+
 class _Sheet:
     """Room for `[N, K, C]` log-probabilities, in memory or in a file."""
 
@@ -221,11 +229,24 @@ class _Sheet:
         if out is None and memory // 8 >= N * K * C:
             self.values: Array = np.empty((N, K, C), np.float32)
             return
-        folder = None if out is None else out.parent
-        handle, name = tempfile.mkstemp(prefix="poolwise-", suffix=".partial.npy", dir=folder)
-        os.close(handle)
-        self._partial = Path(name)
-        self.values = np.lib.format.open_memmap(name, "w+", np.float32, (N, K, C))
+        folder = Path(tempfile.gettempdir()) if out is None else out.parent
+        self._partial = folder / f".poolwise-{os.getpid()}-{threading.get_ident()}-{id(self)}.npy"
+        try:
+            self.values = np.lib.format.open_memmap(self._partial, "w+", np.float32, (N, K, C))
+            if hasattr(os, "posix_fallocate"):  # a full disk is then an error now, not a crash when pages are written
+                with self._partial.open("r+b") as file:
+                    os.posix_fallocate(file.fileno(), 0, self._partial.stat().st_size)
+        except OSError as error:
+            self.clear()
+            raise FileError(
+                f"there is no room for predictions of {4 * N * K * C / 1e9:.1f} GB in {folder} ({error.strerror}). "
+                "Free some, or pass out= with a path elsewhere."
+            ) from error
+
+    def clear(self) -> None:
+        """Remove what is unfinished."""
+        if self._partial is not None:
+            self._partial.unlink(missing_ok=True)
 
     def finish(self, embeddings: Array | None) -> Predictions:
         """The predictions as they are stored."""
@@ -235,10 +256,8 @@ class _Sheet:
         del self.values
         path = self._partial if self._out is None else self._out
         self._partial.replace(path)
-        predictions = Predictions.open(path, embeddings=embeddings, validate=False)
-        if self._out is None:
-            path.unlink()  # the mapping keeps the contents until the predictions are gone
-        return predictions
+        # Without `out`, the mapping keeps the contents when the file is removed, until the predictions are gone.
+        return Predictions.open(path, embeddings=embeddings, validate=False)
 
 
 class _Meter(TorchFunctionMode):
@@ -259,13 +278,10 @@ class _Meter(TorchFunctionMode):
 def _rows_a_chunk(sampler: Sampler, data: Examples, device: torch.device, memory: int) -> int:
     """How many rows may go through the networks at a time, from the size of the results of a few."""
     probe = read(data, np.arange(min(4, len(data))), device)
-    with _Meter() as meter:
-        next(iter(sampler.samples(probe)))
-    per_row: int = max(1, meter.bytes // len(probe))
+    with _Meter() as meter, closing(sampler.samples(probe)) as samples:
+        logits = next(samples)
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(probe):
+        kind = f"a tensor {list(logits.shape)}" if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
+        raise ShapeError(f"a network must put out a tensor [examples, classes], here [{len(probe)}, C], not {kind}.")
+    per_row: int = max(1, meter.bytes // len(probe) + 4 * sampler.count * logits.shape[1])
     return max(1, min(_ROWS, min(_ACTIVATIONS, memory // 4) // per_row))
-
-
-def _classes(logits: Tensor, rows: int) -> int:
-    if logits.ndim != 2 or len(logits) != rows:
-        raise ShapeError(f"a network must put out [examples, classes], here [{rows}, C], not {list(logits.shape)}.")
-    return logits.shape[1]

@@ -106,13 +106,14 @@ class NetworkPosterior:
         judge = None if validation is None else shared.read_once(as_examples(validation))
         seeds = [child_seed(seed, "member", member) for member in range(self._members)]
         networks = self._start(seeds)
-        way = self._choose(networks)
+        way = self._choose(networks, examples)
+        workers = min(len(networks), torch.get_num_threads()) if way == "processes" else 1
         with threads_an_operation(self._threads):
             if way == "together":
-                self.outcomes = train(networks, examples, self._training, seeds, judge, report)
+                outcomes = train(networks, examples, self._training, seeds, judge, report)
             else:
-                networks = self._one_by_one(way, networks, examples, seeds, judge, report)
-        self.networks = networks
+                networks, outcomes = self._one_by_one(workers, networks, examples, seeds, judge, report)
+        self.networks, self.outcomes = networks, outcomes
         return self
 
     def predict(
@@ -150,7 +151,12 @@ class NetworkPosterior:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take up saved weights."""
-        networks = []
+        networks: list[nn.Module] = []
+        if len(state["networks"]) not in (0, self._members):
+            raise ParameterError(
+                f"the saved state has {len(state['networks'])} networks, and this {type(self).__name__} has "
+                f"{self._members} members. Load it into one with as many."
+            )
         for weights in state["networks"]:
             network = self._make(0)
             network.load_state_dict(weights)
@@ -180,45 +186,44 @@ class NetworkPosterior:
         network.to(self._device)
         return network.to(memory_format=torch.channels_last) if convolutional else network  # type: ignore[call-overload]
 
-    def _choose(self, networks: Sequence[nn.Module]) -> Way:
-        if self._way == "together" and not can_train_at_once(networks[0]):
+    def _choose(self, networks: Sequence[nn.Module], data: Examples) -> Way:
+        if self._way in ("sequential", "processes") or len(networks) == 1:
+            return "sequential" if len(networks) == 1 else self._way
+        if can_train_at_once(networks, data):
+            return "together"
+        if self._way == "together":
             raise ParameterError(
                 f'{type(networks[0]).__name__} cannot be trained with way="together", which is for dense layers. '
                 'Use way="sequential" or "processes".'
             )
-        if self._way != "auto":
-            return self._way
-        if len(networks) == 1:
-            return "sequential"
-        if can_train_at_once(networks[0]):
-            return "together"
         return "processes" if torch.get_num_threads() > 1 and self._device.type == "cpu" else "sequential"
 
     def _one_by_one(
         self,
-        way: Way,
+        workers: int,
         networks: list[nn.Module],
         data: Examples,
         seeds: Sequence[int],
         validation: Examples | None,
         report: Report,
-    ) -> list[nn.Module]:
-        self.outcomes = []
+    ) -> tuple[list[nn.Module], list[Outcome]]:
+        """Train each network alone, in the calling process if there is one worker."""
         done: list[nn.Module] = []
+        outcomes: list[Outcome] = []
         tasks = zip(networks, seeds, strict=True)
-        if way == "sequential":
+        if workers == 1:
             results = (_train_one(network, data, self._training, seed, validation) for network, seed in tasks)
         else:
-            workers = min(len(networks), torch.get_num_threads())
+            threads = torch.get_num_threads()
             results = Parallel(workers, return_as="generator")(
-                delayed(_train_apart)(network, data, self._training, seed, validation, self._threads)
+                delayed(_train_apart)(network, data, self._training, seed, validation, threads)
                 for network, seed in tasks
             )
         for network, outcome in results:
             done.append(network)
-            self.outcomes.append(outcome)
+            outcomes.append(outcome)
             report("training the networks", len(done), len(networks))
-        return done
+        return done, outcomes
 
 
 def _train_one(

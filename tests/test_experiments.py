@@ -1,0 +1,355 @@
+"""Experiments: what a configuration says is what is run, and nothing that happens to a run changes its records."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poolwise import storage
+from poolwise.cli import main
+from poolwise.errors import ConfigError, FileError, PoolwiseError, StateError
+from poolwise.experiments import Config, execute, execute_all, read_config, runs_of
+from poolwise.experiments.build import split, start
+from poolwise.experiments.config import DataConfig
+
+TINY = """
+name = "tiny"
+seeds = 2
+
+[data]
+name = "digits"
+pool = 300
+test = 200
+
+[model]
+name = "mlp"
+hidden = [16]
+
+[posterior]
+members = 3
+
+[training]
+steps = 15
+
+[acquisition]
+methods = ["random", { name = "power-lbb", alpha = 2.0 }]
+initial_per_class = 1
+batch_size = 5
+labels = 25
+"""
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture
+def config(config_file):
+    return read_config(config_file)
+
+
+def records(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+
+
+def without_times(folder: Path) -> list[dict]:
+    return [{name: value for name, value in entry.items() if name != "seconds"} for entry in records(folder)]
+
+
+# The configuration
+
+
+def test_defaults_and_lists_are_read(config):
+    assert config.seeds == (0, 1)
+    assert [method.label for method in config.acquisition.methods] == ["random", "power-lbb alpha=2.0"]
+    assert config.training.steps == 15
+    assert config.model.parameters == {"hidden": (16,)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("batch_size = 5", 'batch_size = "many"', "batch_size", "integer"),
+        ("steps = 15", "steps = -1", "steps", "above 0"),
+        ("steps = 15", "stepz = 15", "stepz", "no such setting"),
+        ('name = "mlp"\n', 'name = "mlp"\n[unknown]\n', "[unknown]", "no such setting"),
+        ('"random", {', '"randon", {', "methods", "randon"),
+        ("alpha = 2.0", "beta = 2.0", "methods", "beta"),
+        ("seeds = 2", "seeds = [1, 1]", None, "differ"),
+        ("members = 3", "members = 0", "members", "greater than 0"),
+        ('name = "digits"', "", "[data]", "either name"),
+        ("labels = 25", "labels = 25\ninitial = 7", "[acquisition]", "not both"),
+    ],
+)
+def test_an_error_names_the_line_to_fix(config_file, old, new, line, words):
+    text = TINY.replace(old, new)
+    config_file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_config(config_file)
+    message = str(caught.value)
+    assert words in message
+    if line is not None:
+        number = next(n for n, content in enumerate(text.splitlines(), 1) if content.startswith(line))
+        assert f"{config_file}:{number}" in message
+
+
+def test_what_is_not_toml_or_not_there_is_said(tmp_path):
+    with pytest.raises(FileError, match=r"cannot read .*none\.toml"):
+        read_config(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("a = [")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        read_config(tmp_path / "bad.toml")
+
+
+def test_set_takes_precedence_and_is_checked(config_file):
+    changed = read_config(config_file, ["acquisition.batch_size=20", "data.name=mnist", "training.milestones=[2, 3]"])
+    assert (changed.acquisition.batch_size, changed.data.name, changed.training.milestones) == (20, "mnist", (2, 3))
+    with pytest.raises(ConfigError, match=r"--set acquisition\.batch_size"):
+        read_config(config_file, ["acquisition.batch_size=lots"])
+    with pytest.raises(PoolwiseError, match=r"section\.key=value"):
+        read_config(config_file, ["acquisition.batch_size"])
+
+
+# The data of a run
+
+
+def test_methods_share_the_data_and_seeds_do_not(config):
+    first, again, other = (split(config.data, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.origins, again.origins)
+    assert not np.array_equal(first.origins, other.origins)
+    labelled = [start(config, parts, seed).labelled for parts, seed in ((first, 0), (again, 0), (other, 1))]
+    np.testing.assert_array_equal(labelled[0], labelled[1])
+    assert not np.array_equal(first.origins[labelled[0]], other.origins[labelled[2]])
+
+
+def test_initial_sets_have_exact_counts(config):
+    parts = split(config.data, 0)
+    pool = start(config, parts, 0)
+    assert np.bincount(pool.labels).tolist() == [1] * 10
+
+
+def test_validation_is_not_in_the_pool_not_even_as_a_copy():
+    parts = split(DataConfig(name="digits", pool=200, validation=50, repeats=3), 0)
+    assert (len(parts.pool), len(parts.validation)) == (600, 50)
+    held = {tuple(row.tolist()) for row in parts.validation.batch(np.arange(50)).flatten(1)}
+    originals = {tuple(row.tolist()) for row in parts.pool.examples.batch(np.arange(200)).flatten(1)}
+    assert not held & originals
+    assert (np.bincount(parts.origins)[np.unique(parts.origins)] == 3).all()
+
+
+def test_too_much_asked_of_the_data_is_said(config_file, tmp_path):
+    config = read_config(config_file, ["data.pool=1290", "data.validation=10"])
+    with pytest.raises(ConfigError, match="1300"):
+        split(config.data, 0)
+    config = read_config(config_file, ["acquisition.labels=301"])
+    with pytest.raises(ConfigError, match=r"acquisition\.labels"):
+        execute(runs_of(config, tmp_path)[0])
+
+
+def test_data_of_ones_own(tmp_path, config_file):
+    generator = np.random.default_rng(0)
+    labels = np.arange(120) % 3
+    np.savez(
+        tmp_path / "mine.npz", inputs=(generator.normal(size=(120, 4)) + labels[:, None]).astype("f4"), labels=labels
+    )
+    changes = [f'data.path="{tmp_path / "mine.npz"}"', "data.pool=90", "data.test=20", "acquisition.labels=13"]
+    text = TINY.replace('name = "digits"', "")
+    config_file.write_text(text)
+    config = read_config(config_file, changes)
+    rounds = execute(runs_of(config, tmp_path / "runs")[0])
+    assert [entry.labelled for entry in rounds] == [3, 8, 13]
+
+
+# Runs
+
+
+def test_records_say_what_happened(config, tmp_path):
+    run = runs_of(config, tmp_path)[1]
+    rounds = execute(run)
+    kept = records(run.folder)
+    assert [entry["labelled"] for entry in kept] == [10, 15, 20, 25]
+    assert [entry["final"] for entry in kept] == [False, False, False, True]
+    assert kept[-1]["indices"] == []
+    assert "25 labels" in kept[-1]["stopped"]
+    assert set(kept[0]["metrics"]) == {"accuracy", "nll", "brier", "ece"}
+    assert set(kept[0]["seconds"]) == {"train", "predict", "select"}
+    assert kept[0]["diagnostics"]["ceiling"] == pytest.approx(np.log(3))
+    assert len({index for entry in kept for index in entry["indices"]}) == 15
+    parts = split(config.data, run.seed)
+    assert kept[0]["labels"] == parts.pool.labels[kept[0]["indices"]].tolist()
+    assert rounds[0].indices == tuple(kept[0]["indices"])
+    described = json.loads((run.folder / "run.json").read_text())
+    assert described["versions"]["torch"]
+    assert described["config"]["training"]["steps"] == 15
+    assert described["label"] == "power-lbb alpha=2.0"
+
+
+def test_runs_are_paired(config, tmp_path):
+    first, second = (execute(run) for run in runs_of(config, tmp_path)[:2])
+    assert first[0].metrics == second[0].metrics
+    assert first[0].indices != second[0].indices
+
+
+def test_a_finished_run_is_left_alone_and_seeds_can_be_added(config_file, tmp_path):
+    config = read_config(config_file, ["seeds=[0]", 'acquisition.methods=["random"]'])
+    progress = execute_all(config, tmp_path)
+    before = (progress[0].run.folder / "rounds.jsonl").stat().st_mtime_ns
+    more = read_config(config_file, ["seeds=[0, 5]", 'acquisition.methods=["random", "margin"]'])
+    progress = execute_all(more, tmp_path)
+    assert all(entry.done for entry in progress)
+    assert len(progress) == 4
+    assert (progress[0].run.folder / "rounds.jsonl").stat().st_mtime_ns == before
+
+
+def test_another_configuration_in_the_same_folder_is_refused(config_file, config, tmp_path):
+    execute(runs_of(config, tmp_path)[0])
+    changed = read_config(config_file, ["training.steps=16"])
+    with pytest.raises(StateError, match=r"training\.steps"):
+        execute(runs_of(changed, tmp_path)[0])
+
+
+def test_a_run_that_fails_does_not_stop_the_others(config_file, tmp_path):
+    config = read_config(config_file, ["seeds=1", 'acquisition.methods=["random", "bald"]'])
+    blocked = runs_of(config, tmp_path)[0].folder
+    blocked.mkdir(parents=True)
+    (blocked / "run.json").write_text("{")
+    bad, good = execute_all(config, tmp_path)
+    assert "damaged" in bad.error
+    assert good.done
+
+
+def test_two_processes_cannot_work_on_one_run(config, tmp_path):
+    run = runs_of(config, tmp_path)[0]
+    seen = []
+
+    def listener(entry):
+        with pytest.raises(StateError, match="another process"):
+            execute(run)
+        seen.append(entry)
+
+    execute(run, listener=listener)
+    assert seen
+
+
+def test_a_full_disk_is_said_and_nothing_is_lost(config, tmp_path, monkeypatch):
+    whole, cut = (runs_of(config, tmp_path / name)[1] for name in ("whole", "cut"))
+    execute(whole)
+    fsync, count = os.fsync, 0
+
+    def full(handle):
+        nonlocal count
+        count += 1
+        if count >= 12:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(handle)
+
+    monkeypatch.setattr(storage.os, "fsync", full)
+    with pytest.raises(FileError, match="No space left"):
+        execute(cut)
+    monkeypatch.undo()
+    execute(cut)
+    assert without_times(cut.folder) == without_times(whole.folder)
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_ends_with_the_same_records(config_file, config, tmp_path):
+    for run in runs_of(config, tmp_path / "whole"):
+        execute(run)
+    command = [sys.executable, "-m", "poolwise", "run", str(config_file), "-o", str(tmp_path / "cut"), "--jobs", "2"]
+    kills, ended = 0, False
+    while not ended:
+        before = _progress(tmp_path / "cut")
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            while process.poll() is None:
+                time.sleep(0.02)
+                # Kill a little after something new was written, a little later each time.
+                if kills < 5 and _progress(tmp_path / "cut") > before:
+                    time.sleep(0.06 * kills)
+                    process.kill()
+                    kills += 1
+                    break
+            ended = process.wait() == 0
+    assert kills == 5
+    for run in runs_of(config, tmp_path / "whole"):
+        other = tmp_path / "cut" / run.folder.relative_to(tmp_path / "whole")
+        assert without_times(other) == without_times(run.folder)
+
+
+def _progress(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*.json*")) if folder.exists() else 0
+
+
+@pytest.mark.slow
+def test_interrupted_from_the_keyboard_it_says_how_to_go_on(config_file, tmp_path):
+    command = [sys.executable, "-m", "poolwise", "run", str(config_file), "-o", str(tmp_path / "runs"), "--jobs", "2"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        while _progress(tmp_path / "runs") == 0:
+            time.sleep(0.02)
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert "same command goes on" in process.stderr.read().decode()
+
+
+# Commands
+
+
+def call(monkeypatch, *arguments: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["poolwise", *map(str, arguments)])
+    main()
+
+
+def test_run_and_report_commands(config_file, tmp_path, monkeypatch, capsys):
+    with pytest.raises(SystemExit) as ended:
+        call(monkeypatch, "run", config_file, "-o", tmp_path / "runs", "--set", "seeds=1")
+    assert ended.value.code in (0, None)
+    assert "[2/2]" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        call(monkeypatch, "report", tmp_path / "runs", "-o", tmp_path / "report")
+    page = Path(capsys.readouterr().out.strip())
+    assert page.read_text().count("power-lbb alpha=2.0") > 1
+
+
+@pytest.mark.parametrize("change", ["data.name=mnistt", "model.name=mpl", "acquisition.batch_size=0"])
+def test_bad_settings_end_with_one_message(config_file, tmp_path, monkeypatch, capsys, change):
+    with pytest.raises(SystemExit) as ended:
+        call(monkeypatch, "run", config_file, "-o", tmp_path, "--set", change, "--quiet")
+    assert ended.value.code == 2
+    message = capsys.readouterr().err
+    assert "poolwise:" in message
+    assert "Traceback" not in message
+
+
+def test_a_method_without_its_embeddings_is_said(config_file, tmp_path):
+    lines = "\n".join(f'"{word} {word}",{label}' for label, word in enumerate(["ab", "cd", "ef"]) for _ in range(20))
+    (tmp_path / "texts.csv").write_text("text,label\n" + lines + "\n")
+    config_file.write_text(TINY.replace('name = "digits"', f'path = "{tmp_path / "texts.csv"}"'))
+    config = read_config(config_file, ["data.pool=40", "data.test=12", "acquisition.labels=8"])
+    with pytest.raises(PoolwiseError, match="texts"):
+        execute(runs_of(config, tmp_path / "runs")[0])
+
+
+def test_datasets_command_lists_all(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        call(monkeypatch, "datasets")
+    output = capsys.readouterr().out
+    for name in ("mnist", "emnist", "cifar-100", "ag-news", "digits"):
+        assert name in output
+    assert "scikit-learn" in output
+
+
+def test_every_configuration_of_the_project_is_valid():
+    files = sorted((Path(__file__).parent.parent / "configs").rglob("*.toml"))
+    assert files
+    for file in files:
+        assert isinstance(read_config(file), Config)
