@@ -11,8 +11,9 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
-demo: $(VENV)/ready  ## select from scikit-learn's digits with every method; writes demo/batches.png
-	$(BIN)/python examples/digits.py demo
+demo: $(VENV)/ready  ## active learning on scikit-learn's digits, six methods, three seeds; writes demo/report
+	$(BIN)/poolwise run configs/digits.toml -o demo/runs --jobs 2
+	$(BIN)/poolwise report demo/runs -o demo/report
 
 test: $(VENV)/ready  ## all tests
 	$(BIN)/python -m pytest

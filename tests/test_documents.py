@@ -10,6 +10,8 @@ import pytest
 
 import poolwise as pw
 from poolwise.cli import main
+from poolwise.experiments.config import AcquisitionConfig, Config, DataConfig, ModelConfig, PosteriorConfig
+from poolwise.training import Training
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -51,6 +53,14 @@ def test_there_are_blocks_to_run() -> None:
 def test_readme_lists_every_method() -> None:
     readme = (ROOT / "README.md").read_text()
     assert [name for name in pw.methods() if f"`{name}`" not in readme] == []
+
+
+def test_every_setting_is_described() -> None:
+    page = (ROOT / "docs" / "experiments.md").read_text()
+    sections = {"": Config, "data": DataConfig, "model": ModelConfig, "posterior": PosteriorConfig}
+    names = [name for section in sections.values() for name in section.model_fields if name not in sections]
+    names += [*AcquisitionConfig.model_fields, *Training.__dataclass_fields__]
+    assert [name for name in names if f"`{name}`" not in page and name not in ("training", "acquisition")] == []
 
 
 @pytest.mark.slow
