@@ -19,6 +19,13 @@ PACKAGES = (
 )
 
 
+# What a selection runs through; the learner and its parts do not change a result of the benchmark.
+_SELECTION = (
+    *(f"{folder}/**/*.py" for folder in ("information", "predictions", "scores", "selection")),
+    *(f"{name}.py" for name in ("memory", "parallel", "registry", "seeding")),
+)
+
+
 def cores() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0))
@@ -53,11 +60,12 @@ def version(package: str) -> str:
 
 
 def fingerprint(package: str) -> str:
-    """What a result of this package depends on: its version, or the sources when it is Poolwise."""
+    """What a result of this package depends on: its version, or the sources of selection when it is Poolwise."""
     common = f"{processor()} {cores()} {platform.python_version()} {version('torch')} {version('numpy')}"
     if package != "poolwise":
         return f"{package} {version(package)} {common}"
     digest = hashlib.sha256()
-    for path in sorted((ROOT / "poolwise").rglob("*.py")):
+    sources = [path for part in _SELECTION for path in (ROOT / "poolwise").glob(part)]
+    for path in sorted(sources):
         digest.update(path.read_bytes())
     return f"poolwise {digest.hexdigest()[:16]} {common}"

@@ -12,7 +12,6 @@ from poolwise.cli.app import app
 from poolwise.cli.progress import lines
 from poolwise.data import datasets_table
 from poolwise.experiments import execute_all, read_config
-from poolwise.reports import write_report
 
 
 @app.command()
@@ -59,8 +58,9 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path("report"),
 ) -> None:
     """Make one HTML page of runs: learning curves, differences from random with their intervals, times, batches."""
-    page = write_report(runs, output)
-    print(page)
+    from poolwise.reports import write_report  # what it draws with takes a second to import
+
+    print(write_report(runs, output))
 
 
 @app.command()

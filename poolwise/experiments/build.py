@@ -14,7 +14,7 @@ from poolwise.data.pool import Pool
 from poolwise.data.repeats import Repeated
 from poolwise.errors import ConfigError
 from poolwise.experiments.config import Config, DataConfig, ModelConfig
-from poolwise.posteriors import Committee, DeepEnsemble, DropoutEnsemble, MCDropout, Posterior
+from poolwise.posteriors import DeepEnsemble, DropoutEnsemble, MCDropout, Posterior
 from poolwise.posteriors.posterior import Way
 from poolwise.predictions.arrays import Array
 from poolwise.seeding import stream
@@ -99,6 +99,8 @@ def posterior(config: Config, parts: Split, seed: int) -> Posterior:
     """The posterior, untrained."""
     wanted = config.posterior
     if wanted.kind == "committee":
+        from poolwise.posteriors.committee import Committee
+
         return Committee(_classifier(wanted.classifier, wanted.members), wanted.members, classes=parts.classes)
     shape = tuple(network_inputs(parts.pool.batch(np.arange(1))).shape[1:])
     make = partial(network, config.model, shape, parts.classes)
