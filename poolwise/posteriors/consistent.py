@@ -121,10 +121,10 @@ class _Replay(TorchFunctionMode):
         """A dropout layer is called: from here on results differ by sample."""
         if self._state == "handing out" and self._position < len(self._results):
             raise _not_the_same()
-        if self._state == "noting":
+        first, self._state, self.dropped = self._state == "noting", "computing", True
+        if first:
             tensors = [self._inputs, *(leaf for leaf in tree_leaves(self._results) if isinstance(leaf, Tensor))]
             self._versions = [(tensor, tensor._version) for tensor in tensors]
-        self._state, self.dropped = "computing", True
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -19,6 +19,7 @@ from poolwise.errors import FileError, ParameterError, ShapeError
 from poolwise.models.modes import evaluating
 from poolwise.parallel import one_thread_an_operation, ordered_map
 from poolwise.posteriors.consistent import ConsistentDropout
+from poolwise.posteriors.thinned import ThinnedDropout, can_be_thinned
 from poolwise.predictions import Predictions
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
@@ -48,10 +49,13 @@ class Sampler:
     def __init__(self, networks: Sequence[nn.Module], masks: int | None = None, seed: int = 0) -> None:
         self._networks, self._masks = networks, masks
         self.count = len(networks) * (masks or 1)
-        self._dropouts = [
-            ConsistentDropout(network, child_seed(seed, "masks", member))
-            for member, network in enumerate(networks if masks else [])
-        ]
+        self._dropouts: list[ConsistentDropout] = []
+        self._thinned: list[dict[int, ThinnedDropout]] = []  # by the number of axes of the inputs
+        for member, network in enumerate(networks if masks else []):
+            source = child_seed(seed, "masks", member)
+            self._dropouts.append(ConsistentDropout(network, source))
+            ranks = [rank for rank in (2, 4) if can_be_thinned(network, rank)]
+            self._thinned.append({rank: ThinnedDropout(network, source) for rank in ranks})
 
     def __enter__(self) -> "Sampler":
         with ExitStack() as stack:
@@ -67,8 +71,8 @@ class Sampler:
 
     def samples(self, inputs: Tensor) -> Generator[Tensor, None, None]:
         """K times `[n, C]` logits, network by network."""
-        for dropout in self._dropouts:
-            yield from dropout.samples(inputs.clone(), self._masks or 1)
+        for dropout, thinned in zip(self._dropouts, self._thinned, strict=True):
+            yield from thinned.get(inputs.ndim, dropout).samples(inputs.clone(), self._masks or 1)
         if not self._dropouts:
             with torch.no_grad():
                 yield from (network(inputs.clone()) for network in self._networks)  # one may write over its inputs

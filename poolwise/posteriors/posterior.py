@@ -159,7 +159,10 @@ class NetworkPosterior:
             )
         for weights in state["networks"]:
             network = self._make(0)
-            network.load_state_dict(weights)
+            try:
+                network.load_state_dict(weights)
+            except RuntimeError as error:
+                raise ParameterError(f"the saved weights do not fit {type(network).__name__}: {error}") from error
             networks.append(self._placed(network).eval())
         self.networks = networks
 
