@@ -140,7 +140,7 @@ def main() -> None:
         "## One network",
         "",
         f"A training step of the BatchBALD CNN (28 × 28, batch 64, Adam, one thread) takes {milliseconds:.1f} ms. "
-        f"{share:.1%} of a run is spent outside PyTorch's operators: in Python, in this library's loop and in PyTorch's "
+        f"{share:.1%} of a run is spent outside PyTorch's operators: in Python, here and in PyTorch's "
         "own dispatch.",
         "",
         "## Five members",

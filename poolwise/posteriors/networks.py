@@ -3,7 +3,7 @@
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,10 +28,11 @@ from poolwise.training import layout, network_inputs
 
 Result = TypeVar("Result")
 
-# Intermediate results of a chunk may take this much (bytes), and a chunk has at most so many rows: beyond that, larger
-# chunks are not faster. A memory budget can make chunks smaller, never larger.
-_ACTIVATIONS = 1 << 28
-_ROWS = 1_024
+# A chunk has at most so many rows, and its largest intermediate result takes at most this much (bytes). What is larger
+# than the threshold of the C library (32 MB) is given back to the system and fetched again, page by page, at every
+# operation: chunks of 1,024 rows take twice the time of chunks of 256. A memory budget can make chunks smaller.
+_LARGEST = 1 << 24
+_ROWS = 256
 
 # Labelled examples that take less than this (bytes) are read once before training.
 _READ_ONCE = 1 << 29
@@ -79,7 +80,14 @@ class Sampler:
 
     def features(self, inputs: Tensor) -> Tensor:
         """`[n, D]` embeddings: what goes into the last layer of each network without dropout, side by side."""
-        return torch.cat([penultimate(network, inputs.clone()) for network in self._networks], 1)
+        return torch.cat([penultimate(network, inputs.clone())[1] for network in self._networks], 1)
+
+    def both(self, inputs: Tensor) -> tuple[Iterable[Tensor], Tensor]:
+        """Samples and features, without dropout in one pass."""
+        if self._dropouts:
+            return self.samples(inputs), self.features(inputs)
+        outputs, features = zip(*(penultimate(network, inputs.clone()) for network in self._networks), strict=True)
+        return outputs, torch.cat(features, 1)
 
 
 def predict(
@@ -111,13 +119,13 @@ def predict(
     features: list[Array] = []
 
     def work(inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        features_n_D = sampler.features(inputs).float().cpu() if embeddings else None
+        samples, features_n_D = sampler.both(inputs) if embeddings else (sampler.samples(inputs), None)
         log_probs = torch.empty(0)
-        for k, logits_n_C in enumerate(sampler.samples(inputs)):
+        for k, logits_n_C in enumerate(samples):
             if k == 0:
                 log_probs = torch.empty(len(inputs), sampler.count, logits_n_C.shape[1])
             log_probs[:, k] = logits_n_C.float().log_softmax(1)
-        return log_probs, features_n_D
+        return log_probs, None if features_n_D is None else features_n_D.float().cpu()
 
     try:
         with closing(_chunks(sampler, data, device, memory, work, report)) as chunks:
@@ -184,9 +192,11 @@ def choose_device(device: str | torch.device) -> torch.device:
     return torch.device(device)
 
 
-def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
-    """`[n, D]` what goes into a network's last layer: its attribute `head` if that is linear, else the linear layer
-    that is called last."""
+def penultimate(network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """A network's output, and `[n, D]` what goes into its last layer.
+
+    That is its attribute `head` if it is linear, else the linear layer that is called last.
+    """
     head = getattr(network, "head", None)
     layers = [head] if isinstance(head, nn.Linear) else [m for m in network.modules() if isinstance(m, nn.Linear)]
     seen: list[Tensor] = []
@@ -199,7 +209,7 @@ def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
     handles = [layer.register_forward_pre_hook(keep) for layer in layers]
     try:
         with torch.no_grad():
-            network(inputs)
+            output: Tensor = network(inputs)
     finally:
         for handle in handles:
             handle.remove()
@@ -208,7 +218,7 @@ def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
             f"{type(network).__name__} calls no linear layer, so it has no embeddings. Methods that need embeddings "
             "want a network that ends in nn.Linear."
         )
-    return seen[0].flatten(1)
+    return output, seen[0].flatten(1)
 
 
 class _Inputs(Sequence[Tensor]):
@@ -265,7 +275,7 @@ class _Sheet:
 
 
 class _Meter(TorchFunctionMode):
-    """Adds up the size of all intermediate results."""
+    """Finds the size of the largest intermediate result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -275,7 +285,7 @@ class _Meter(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **kwargs or {})
-        self.bytes += sum(leaf.nbytes for leaf in tree_leaves(result) if type(leaf) is Tensor)
+        self.bytes = max([self.bytes, *(leaf.nbytes for leaf in tree_leaves(result) if type(leaf) is Tensor)])
         return result
 
 
@@ -287,5 +297,5 @@ def _rows_a_chunk(sampler: Sampler, data: Examples, device: torch.device, memory
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(probe):
         kind = f"a tensor {list(logits.shape)}" if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
         raise ShapeError(f"a network must put out a tensor [examples, classes], here [{len(probe)}, C], not {kind}.")
-    per_row: int = max(1, meter.bytes // len(probe) + 4 * sampler.count * logits.shape[1])
-    return max(1, min(_ROWS, min(_ACTIVATIONS, memory // 4) // per_row))
+    per_row: int = max(1, meter.bytes // len(probe), 4 * sampler.count * logits.shape[1])
+    return max(1, min(_ROWS, min(_LARGEST, memory // 16) // per_row))
