@@ -163,10 +163,11 @@ def can_train_at_once(networks: Sequence[nn.Module], data: Examples) -> bool:
     buffers = next(networks[0].buffers(), None) is not None
     if not leaves or buffers or not all(isinstance(leaf, plain) for leaf in leaves) or not len(data):
         return False
+    for network in networks:
+        network.train()
     stack = _Stack(networks)
     stack.seed([torch_generator(0) for _ in networks])
     inputs = network_inputs(data.batch(np.arange(1))).to(stack.device)
-    networks[0].train()
     with torch.no_grad(), controlled(networks[0], stack.draw):
         try:
             stack.logits(inputs.expand(len(networks), *inputs.shape).clone())
@@ -510,7 +511,7 @@ def crop_and_flip(images: Tensor, generator: torch.Generator) -> Tensor:
 
 def _keep(call: Call, rows: int, generator: torch.Generator) -> Tensor:
     """`[rows, ...]` zeros and ones, zeros with the layer's rate."""
-    return torch.empty(rows, *call.shape).bernoulli_(1 - call.rate, generator=generator)
+    return torch.empty(rows, *call.shape).uniform_(generator=generator).ge_(call.rate)
 
 
 def _batches(count: int, size: int) -> list[slice]:
