@@ -304,7 +304,8 @@ class ActiveLearner:
         if missing:
             if not (folder / _OBJECTS).exists():
                 raise MissingInputError(
-                    f"{folder} was saved without its {' and '.join(missing)}: pass {', '.join(f'{n}=' for n in missing)}."
+                    f"{folder} was saved without its {' and '.join(missing)}: pass "
+                    f"{' and '.join(f'{name}=' for name in missing)}."
                 )
             saved = _read_objects(folder / _OBJECTS)
             objects = {name: saved[name] if name in missing else given for name, given in objects.items()}
@@ -411,8 +412,11 @@ class ActiveLearner:
             self._written.add(name)
         if self._model:
             name = _WEIGHTS.format(self._model)
-            self.posterior.load_state(_read(self.directory / name, partial(torch.load, weights_only=True)))
             self._written.add(name)
+            if (self.directory / name).exists():
+                self.posterior.load_state(_read(self.directory / name, partial(torch.load, weights_only=True)))
+            else:
+                self._trained = None  # the weights are gone: train again, with the same result
         for part in self.directory.glob(".*.part"):  # what was being written when the learner was killed
             part.unlink(missing_ok=True)
 
@@ -493,13 +497,14 @@ def _read_state(path: Path) -> dict[str, Any]:
 
 
 def _read_objects(path: Path) -> dict[str, Any]:
-    objects: dict[str, Any] = _read(path, lambda path: cloudpickle.loads(path.read_bytes()))
+    hint = "Pass posterior= and data=, and test= and validation= if there were any."
+    objects: dict[str, Any] = _read(path, lambda path: cloudpickle.loads(path.read_bytes()), hint)
     return objects
 
 
-def _read(path: Path, reader: Callable[[Path], Any]) -> Any:
+def _read(path: Path, reader: Callable[[Path], Any], hint: str = "Restore it from a copy.") -> Any:
     try:
         return reader(path)
     except Exception as error:  # whatever a damaged or missing file makes a reader stumble over
         reason = str(error).split("\n")[0]
-        raise FileError(f"{path} is missing or damaged ({reason}). Restore it from a copy.") from error
+        raise FileError(f"{path} cannot be read, it may be damaged ({reason}). {hint}") from error

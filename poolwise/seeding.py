@@ -7,6 +7,7 @@ import zlib
 from numbers import Integral
 
 import numpy as np
+import torch
 
 from poolwise.errors import ParameterError
 
@@ -27,6 +28,11 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
 def child_seed(seed: int, *names: str | int) -> int:
     """A seed for something that has streams of its own."""
     return int(stream(seed, *names).integers(2**62))
+
+
+def torch_generator(seed: int, *names: str | int) -> torch.Generator:
+    """A PyTorch generator for a named stream."""
+    return torch.Generator().manual_seed(child_seed(seed, *names))
 
 
 def gumbel(generator: np.random.Generator, size: int) -> np.ndarray:

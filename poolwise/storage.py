@@ -24,10 +24,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         _sync_folder(path.parent)
     except OSError as error:
         raise FileError(f"cannot write {path} ({error.strerror}). What was there before is unchanged.") from error
-    except RuntimeError as error:  # PyTorch's word for any error while it writes
-        if "PytorchStreamWriter" not in str(error):
+    except RuntimeError as error:  # PyTorch's word for an error of the file that it writes to
+        if not isinstance(error.__context__, OSError):
             raise
-        raise FileError(f"cannot write {path} ({error}). What was there before is unchanged.") from error
+        reason = error.__context__.strerror
+        raise FileError(f"cannot write {path} ({reason}). What was there before is unchanged.") from error
     finally:
         with suppress(OSError):
             part.unlink()

@@ -1,26 +1,25 @@
 """The one training loop: one network, or several of the same kind at once."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
 
+from poolwise.data.augmentation import crop_and_flip
 from poolwise.data.examples import Examples, needed_labels
 from poolwise.errors import MissingInputError, ParameterError, TrainingError
-from poolwise.models.dropout import Call, controlled
-from poolwise.models.modes import evaluating
+from poolwise.models.inputs import network_inputs
+from poolwise.models.members import Single, Stack
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
-from poolwise.seeding import child_seed, stream
+from poolwise.seeding import child_seed, stream, torch_generator
 
 # Rows of a validation set that go through a network at a time.
 _CHUNK = 1_000
@@ -142,7 +141,7 @@ def train(
         raise MissingInputError("training needs at least one labelled example. Label a few first.")
     if validation is not None and not len(needed_labels(validation, "a validation set")):
         raise MissingInputError("the validation set is empty. Pass None for no validation.")
-    members = _Single(networks[0]) if len(networks) == 1 else _Stack(networks)
+    members = Single(networks[0]) if len(networks) == 1 else Stack(networks)
     loop = _Loop(members, data, labels, training, seeds)
     # Dropout layers draw from generators of their own; whatever else is random in a network draws from PyTorch's state,
     # which is set from the seed and put back after.
@@ -152,172 +151,12 @@ def train(
         return loop.run(validation, report)
 
 
-def can_train_at_once(networks: Sequence[nn.Module], data: Examples) -> bool:
-    """Whether networks of one architecture train faster as one: dense layers only, whose steps are mostly overhead.
-
-    Convolutions are as fast one after another, and normalisation by the batch cannot be stacked. Whether what the
-    network does besides can be is found out by a try on one example.
-    """
-    plain = (nn.Linear, nn.Flatten, nn.Identity, nn.LayerNorm, nn.ReLU, nn.GELU, nn.Tanh, nn.SiLU, nn.Dropout)
-    leaves = [module for module in networks[0].modules() if next(module.children(), None) is None]
-    buffers = next(networks[0].buffers(), None) is not None
-    if not leaves or buffers or not all(isinstance(leaf, plain) for leaf in leaves) or not len(data):
-        return False
-    for network in networks:
-        network.train()
-    stack = _Stack(networks)
-    stack.seed([torch_generator(0) for _ in networks])
-    inputs = network_inputs(data.batch(np.arange(1))).to(stack.device)
-    with torch.no_grad(), controlled(networks[0], stack.draw):
-        try:
-            stack.logits(inputs.expand(len(networks), *inputs.shape).clone())
-        except Exception:  # whatever a network's own code stumbles over: numbers that decide, randomness, ...
-            return False
-    return True
-
-
-class _Single:
-    """One network as a stack of one."""
-
-    def __init__(self, network: nn.Module) -> None:
-        self.count, self._network = 1, network
-        self.parameters = [p for p in network.parameters() if p.requires_grad]
-        first = next(network.parameters(), torch.empty(0))
-        self.device = first.device
-        self._generators: Sequence[torch.Generator] = ()
-
-    @contextmanager
-    def prepared(self) -> Iterator[None]:
-        """Training mode inside, evaluation mode after; dropout masks from the networks' own generators."""
-        self._network.train()
-        try:
-            with controlled(self._network, self._draw):
-                yield
-        finally:
-            self._network.eval()
-
-    def seed(self, generators: Sequence[torch.Generator]) -> None:
-        """Where dropout masks come from."""
-        self._generators = generators
-
-    def _draw(self, call: Call, rows: int) -> Tensor | None:
-        if not self._network.training:
-            return None
-        return _keep(call, rows, self._generators[0]).to(self.device)
-
-    def logits(self, inputs_M_B: Tensor) -> Tensor:
-        """`[1, B, C]` outputs in training mode."""
-        return self._network(layout(inputs_M_B[0]))[None]  # type: ignore[no-any-return]
-
-    def evaluate(self, inputs_B: Tensor) -> Tensor:
-        """`[1, B, C]` outputs in evaluation mode."""
-        with evaluating(self._network), torch.no_grad():
-            outputs: Tensor = self._network(layout(inputs_B))[None]
-        return outputs
-
-    def snapshot(self, member: int) -> dict[str, Tensor]:
-        """A copy of the weights."""
-        return {name: value.detach().clone() for name, value in self._network.state_dict().items()}
-
-    def restore(self, snapshots: Sequence[dict[str, Tensor] | None]) -> None:
-        """Put the weights back, where a copy is given."""
-        if snapshots[0] is not None:
-            self._network.load_state_dict(snapshots[0])
-
-
-class _Stack:
-    """Several networks of one architecture, their weights stacked, run by one call of `torch.func.vmap`."""
-
-    def __init__(self, networks: Sequence[nn.Module]) -> None:
-        self.count, self._networks, self._network = len(networks), networks, networks[0]
-        if any(True for _ in self._network.buffers()):
-            raise ParameterError("networks with buffers (such as batch normalisation) cannot be trained at once.")
-        self._stacked: dict[str, Any] = stack_module_state(list(networks))[0]
-        self.parameters = [p for p in self._stacked.values() if p.requires_grad]
-        self.device = self.parameters[0].device
-        self._generators: Sequence[torch.Generator] = ()
-        self._calls: list[Call] | None = None
-        self._masks: Iterator[Tensor] = iter(())
-        self._mode: Literal["listing", "dropping", "off"] = "off"
-
-    @contextmanager
-    def prepared(self) -> Iterator[None]:
-        """Training mode inside; after, every network has its own weights and is in evaluation mode."""
-        for network in self._networks:
-            network.train()
-        try:
-            with controlled(self._network, self.draw):
-                yield
-        finally:
-            for member, network in enumerate(self._networks):
-                network.load_state_dict(self.snapshot(member))
-                network.eval()
-
-    def seed(self, generators: Sequence[torch.Generator]) -> None:
-        """Where dropout masks come from, a generator a network."""
-        self._generators = generators
-
-    def draw(self, call: Call, rows: int) -> Tensor | None:
-        """The next mask of all networks."""
-        if self._mode == "listing" and self._calls is not None:
-            self._calls.append(call)
-        return next(self._masks) if self._mode == "dropping" else None
-
-    def _run(self, mode: Literal["listing", "dropping", "off"], function: Callable[[], Tensor]) -> Tensor:
-        self._mode = mode
-        try:
-            return function()
-        finally:
-            self._mode = "off"
-
-    def logits(self, inputs_M_B: Tensor) -> Tensor:
-        """`[M, B, C]` outputs in training mode, each network on its own inputs."""
-        if self._calls is None:  # which layers drop, and in which order, is learnt from a first pass
-            self._calls = []
-            with torch.no_grad():
-                self._run("listing", lambda: self._network(inputs_M_B[0, :1].clone()))
-        rows = inputs_M_B.shape[1]
-        masks = [
-            torch.stack([_keep(call, rows, generator) for generator in self._generators]).to(self.device)
-            for call in self._calls
-        ]
-
-        def forward(weights: dict[str, Tensor], inputs_B: Tensor, masks: list[Tensor]) -> Tensor:
-            self._masks = iter(masks)
-            outputs: Tensor = functional_call(self._network, weights, (inputs_B,))
-            return outputs
-
-        return self._run("dropping", lambda: vmap(forward)(self._stacked, inputs_M_B, masks))
-
-    def evaluate(self, inputs_B: Tensor) -> Tensor:
-        """`[M, B, C]` outputs in evaluation mode, all networks on the same inputs."""
-
-        def forward(weights: dict[str, Tensor]) -> Tensor:
-            outputs: Tensor = functional_call(self._network, weights, (inputs_B,))
-            return outputs
-
-        with evaluating(self._network), torch.no_grad():
-            outputs: Tensor = vmap(forward)(self._stacked)
-        return outputs
-
-    def snapshot(self, member: int) -> dict[str, Tensor]:
-        """A copy of one network's weights."""
-        return {name: value[member].detach().clone() for name, value in self._stacked.items()}
-
-    def restore(self, snapshots: Sequence[dict[str, Tensor] | None]) -> None:
-        """Put weights back, where a copy is given."""
-        with torch.no_grad():
-            for member, snapshot in enumerate(snapshots):
-                for name, value in (snapshot or {}).items():
-                    self._stacked[name][member] = value
-
-
 class _Loop:
     """Steps, looks at the validation set, and the best weights of each network."""
 
     def __init__(
         self,
-        members: "_Single | _Stack",
+        members: "Single | Stack",
         data: Examples,
         labels: Tensor,
         training: Training,
@@ -452,31 +291,6 @@ def _diverged(what: str, step: int, training: Training) -> TrainingError:
     )
 
 
-def network_inputs(batch: object) -> Tensor:
-    """A batch that a network can take, or an error for texts."""
-    if isinstance(batch, Tensor):
-        return batch
-    if not (isinstance(batch, list) and all(isinstance(item, str) for item in batch)):
-        raise ParameterError(
-            f"a network needs one tensor a batch, and these examples come as a {type(batch).__name__}. Let the data "
-            "set give one tensor an item, or a pair (tensor, label)."
-        )
-    raise ParameterError(
-        "a network needs numbers, and these examples are texts. Encode them first and pass the [N, D] embeddings, "
-        "or use a Committee of scikit-learn pipelines that begin with a vectoriser."
-    )
-
-
-def layout(inputs: Tensor) -> Tensor:
-    """Images in channels-last order in memory, where convolutions and pooling are several times faster on a CPU."""
-    return inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
-
-
-def torch_generator(seed: int, *names: str | int) -> torch.Generator:
-    """A PyTorch generator for a named stream."""
-    return torch.Generator().manual_seed(child_seed(seed, *names))
-
-
 def class_weights(weights: tuple[float, ...] | str | None, labels: Tensor, classes: int) -> Tensor | None:
     """`[C]` weights: as given, or in inverse proportion to the number of examples of a class."""
     if weights is None:
@@ -490,28 +304,6 @@ def class_weights(weights: tuple[float, ...] | str | None, labels: Tensor, class
             f'class_weights must be "balanced" or {classes} numbers of at least 0, one a class, not {weights!r}.'
         )
     return torch.tensor(weights)
-
-
-def crop_and_flip(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Each image moved by up to an eighth of its size, zeros moving in, and mirrored with probability one half."""
-    if images.ndim != 4:
-        raise ParameterError(f'augment="crop-flip" is for images [n, C, height, width], not {list(images.shape)}.')
-    n, _, height, width = images.shape
-    pad_y, pad_x = max(1, height // 8), max(1, width // 8)
-    padded = F.pad(images, (pad_x, pad_x, pad_y, pad_y))
-    top = torch.randint(0, 2 * pad_y + 1, (n, 1), generator=generator)
-    left = torch.randint(0, 2 * pad_x + 1, (n, 1), generator=generator)
-    mirrored = torch.randint(0, 2, (n, 1), generator=generator).bool()
-    rows = top + torch.arange(height)
-    columns = torch.arange(width).expand(n, -1)
-    columns = left + torch.where(mirrored, columns.flip(1), columns)
-    picked = padded.permute(0, 2, 3, 1)[torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
-    return picked.permute(0, 3, 1, 2)
-
-
-def _keep(call: Call, rows: int, generator: torch.Generator) -> Tensor:
-    """`[rows, ...]` zeros and ones, zeros with the layer's rate."""
-    return torch.empty(rows, *call.shape).uniform_(generator=generator).ge_(call.rate)
 
 
 def _batches(count: int, size: int) -> list[slice]:

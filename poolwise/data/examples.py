@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import default_collate
 
 from poolwise.errors import MissingInputError, ParameterError, ShapeError
-from poolwise.predictions.arrays import Array
+from poolwise.predictions.arrays import Array, as_view
 
 Inputs = Tensor | list[str]
 """A batch of inputs: a tensor whose first axis counts examples, or texts."""
@@ -119,7 +119,7 @@ class TextExamples:
 
 
 class DatasetExamples:
-    """Any `torch.utils.data.Dataset` with a length, of inputs or of (input, label); read item by item.
+    """Any `torch.utils.data.Dataset` with a length, of inputs, (input,) or (input, label); read item by item.
 
     Args:
         dataset: the data set.
@@ -134,7 +134,7 @@ class DatasetExamples:
     ) -> None:
         self.dataset, self._collate = dataset, collate
         self._labels = None if labels is None else as_labels(labels, len(dataset))
-        self._pairs: bool | None = None
+        self._width: int | None = None
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -142,22 +142,24 @@ class DatasetExamples:
     @property
     def labels(self) -> Array | None:
         """`[N]` labels: as given, or read once from the items where those are pairs."""
-        if self._labels is None and self._are_pairs():
-            self._labels = as_labels([int(self.dataset[index][1]) for index in range(len(self))], len(self))
+        if self._labels is None and self._parts() == 2:
+            labels = [self.dataset[index][1] for index in range(len(self))]
+            self._labels = as_labels([y.item() if isinstance(y, Tensor) else y for y in labels], len(self))
         return self._labels
 
     def batch(self, indices_n: Array) -> Inputs:
         """The inputs of some items."""
         items = [self.dataset[index] for index in indices_n.tolist()]
-        inputs = [item[0] for item in items] if self._are_pairs() else items
+        inputs = [item[0] for item in items] if self._parts() else items
         batch: Inputs = list(inputs) if inputs and isinstance(inputs[0], str) else self._collate(inputs)
         return batch.float() if isinstance(batch, Tensor) and not batch.is_floating_point() else batch
 
-    def _are_pairs(self) -> bool:
-        if self._pairs is None:
+    def _parts(self) -> int:
+        """2 if an item is a pair (input, label), 1 if it is an input in a tuple of its own, 0 if it is the input."""
+        if self._width is None:
             item = self.dataset[0] if len(self) else None
-            self._pairs = isinstance(item, tuple | list) and len(item) == 2
-        return self._pairs
+            self._width = len(item) if isinstance(item, tuple | list) and len(item) in (1, 2) else 0
+        return self._width
 
 
 class Subset:
@@ -213,7 +215,7 @@ def as_examples(data: object, labels: object = None) -> Examples:
     if isinstance(data, tuple) and len(data) == 2 and labels is None:
         return as_examples(*data)
     if isinstance(data, np.ndarray) and data.dtype.kind in "fiub":
-        data = torch.from_numpy(np.ascontiguousarray(data))
+        data = as_view(np.ascontiguousarray(data, data.dtype.newbyteorder("=")))
     if isinstance(data, Tensor):
         return TensorExamples(data, labels)
     if isinstance(data, list) and all(isinstance(item, str) for item in data):
@@ -232,9 +234,10 @@ def as_labels(labels: object, count: int) -> Array:
     if array.shape != (count,):
         raise ShapeError(f"labels must have shape [{count}], one an example, not {list(array.shape)}.")
     if count and (array.dtype.kind not in "iub" or array.min() < 0):
+        wrong = array.min() if array.dtype.kind in "iu" else array[0].item() if array.dtype.kind in "fU" else array[0]
         raise ParameterError(
             "labels must be whole numbers from 0 (the position of the class in the list of classes), "
-            f"not {array.dtype} with the smallest {array.min()}. For names, map each name to its number first."
+            f"not {array.dtype} such as {wrong!r}. For names, map each name to its number first."
         )
     return array.astype(np.int64, copy=False)
 

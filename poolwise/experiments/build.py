@@ -14,11 +14,11 @@ from poolwise.data.pool import Pool
 from poolwise.data.repeats import Repeated
 from poolwise.errors import ConfigError
 from poolwise.experiments.config import Config, DataConfig, ModelConfig
+from poolwise.models.inputs import network_inputs
 from poolwise.posteriors import DeepEnsemble, DropoutEnsemble, MCDropout, Posterior
 from poolwise.posteriors.posterior import Way
 from poolwise.predictions.arrays import Array
 from poolwise.seeding import stream
-from poolwise.training import network_inputs
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from poolwise.data.examples import Examples, TensorExamples
 from poolwise.errors import FileError, ParameterError, ShapeError
+from poolwise.models.inputs import layout, network_inputs
 from poolwise.models.modes import evaluating
 from poolwise.parallel import one_thread_an_operation, ordered_map
 from poolwise.posteriors.consistent import ConsistentDropout
@@ -24,7 +25,6 @@ from poolwise.predictions import Predictions
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.seeding import child_seed
-from poolwise.training import layout, network_inputs
 
 Result = TypeVar("Result")
 

@@ -13,13 +13,14 @@ from poolwise import memory as budget
 from poolwise.data.examples import Examples, as_examples, needed_labels
 from poolwise.errors import ParameterError, StateError
 from poolwise.models.initialise import build
+from poolwise.models.members import can_train_at_once
 from poolwise.parallel import threads_an_operation
 from poolwise.posteriors import networks as shared
 from poolwise.predictions import Predictions
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.seeding import child_seed
-from poolwise.training import Outcome, Training, can_train_at_once, train
+from poolwise.training import Outcome, Training, train
 
 Way = Literal["auto", "sequential", "processes", "together"]
 MakeModel = Callable[[], nn.Module]

@@ -1,0 +1,182 @@
+"""Networks while they train: one of them, or several of one architecture as one."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from poolwise.data.examples import Examples
+from poolwise.errors import ParameterError
+from poolwise.models.dropout import Call, controlled
+from poolwise.models.inputs import layout, network_inputs
+from poolwise.models.modes import evaluating
+from poolwise.seeding import torch_generator
+
+
+def can_train_at_once(networks: Sequence[nn.Module], data: Examples) -> bool:
+    """Whether networks of one architecture train faster as one: dense layers only, whose steps are mostly overhead.
+
+    Convolutions are as fast one after another, and normalisation by the batch cannot be stacked. Whether what the
+    network does besides can be is found out by a try on one example.
+    """
+    plain = (nn.Linear, nn.Flatten, nn.Identity, nn.LayerNorm, nn.ReLU, nn.GELU, nn.Tanh, nn.SiLU, nn.Dropout)
+    leaves = [module for module in networks[0].modules() if next(module.children(), None) is None]
+    buffers = next(networks[0].buffers(), None) is not None
+    if not leaves or buffers or not all(isinstance(leaf, plain) for leaf in leaves) or not len(data):
+        return False
+    for network in networks:
+        network.train()
+    stack = Stack(networks)
+    stack.seed([torch_generator(0) for _ in networks])
+    inputs = network_inputs(data.batch(np.arange(1))).to(stack.device)
+    with torch.no_grad(), controlled(networks[0], stack.draw):
+        try:
+            stack.logits(inputs.expand(len(networks), *inputs.shape).clone())
+        except Exception:  # whatever a network's own code stumbles over: numbers that decide, randomness, ...
+            return False
+    return True
+
+
+class Single:
+    """One network as a stack of one."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.count, self._network = 1, network
+        self.parameters = [p for p in network.parameters() if p.requires_grad]
+        first = next(network.parameters(), torch.empty(0))
+        self.device = first.device
+        self._generators: Sequence[torch.Generator] = ()
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Training mode inside, evaluation mode after; dropout masks from the networks' own generators."""
+        self._network.train()
+        try:
+            with controlled(self._network, self._draw):
+                yield
+        finally:
+            self._network.eval()
+
+    def seed(self, generators: Sequence[torch.Generator]) -> None:
+        """Where dropout masks come from."""
+        self._generators = generators
+
+    def _draw(self, call: Call, rows: int) -> Tensor | None:
+        if not self._network.training:
+            return None
+        return keep(call, rows, self._generators[0]).to(self.device)
+
+    def logits(self, inputs_M_B: Tensor) -> Tensor:
+        """`[1, B, C]` outputs in training mode."""
+        return self._network(layout(inputs_M_B[0]))[None]  # type: ignore[no-any-return]
+
+    def evaluate(self, inputs_B: Tensor) -> Tensor:
+        """`[1, B, C]` outputs in evaluation mode."""
+        with evaluating(self._network), torch.no_grad():
+            outputs: Tensor = self._network(layout(inputs_B))[None]
+        return outputs
+
+    def snapshot(self, member: int) -> dict[str, Tensor]:
+        """A copy of the weights."""
+        return {name: value.detach().clone() for name, value in self._network.state_dict().items()}
+
+    def restore(self, snapshots: Sequence[dict[str, Tensor] | None]) -> None:
+        """Put the weights back, where a copy is given."""
+        if snapshots[0] is not None:
+            self._network.load_state_dict(snapshots[0])
+
+
+class Stack:
+    """Several networks of one architecture, their weights stacked, run by one call of `torch.func.vmap`."""
+
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        self.count, self._networks, self._network = len(networks), networks, networks[0]
+        if any(True for _ in self._network.buffers()):
+            raise ParameterError("networks with buffers (such as batch normalisation) cannot be trained at once.")
+        self._stacked: dict[str, Any] = stack_module_state(list(networks))[0]
+        self.parameters = [p for p in self._stacked.values() if p.requires_grad]
+        self.device = self.parameters[0].device
+        self._generators: Sequence[torch.Generator] = ()
+        self._calls: list[Call] | None = None
+        self._masks: Iterator[Tensor] = iter(())
+        self._mode: Literal["listing", "dropping", "off"] = "off"
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Training mode inside; after, every network has its own weights and is in evaluation mode."""
+        for network in self._networks:
+            network.train()
+        try:
+            with controlled(self._network, self.draw):
+                yield
+        finally:
+            for member, network in enumerate(self._networks):
+                network.load_state_dict(self.snapshot(member))
+                network.eval()
+
+    def seed(self, generators: Sequence[torch.Generator]) -> None:
+        """Where dropout masks come from, a generator a network."""
+        self._generators = generators
+
+    def draw(self, call: Call, rows: int) -> Tensor | None:
+        """The next mask of all networks."""
+        if self._mode == "listing" and self._calls is not None:
+            self._calls.append(call)
+        return next(self._masks) if self._mode == "dropping" else None
+
+    def _run(self, mode: Literal["listing", "dropping", "off"], function: Callable[[], Tensor]) -> Tensor:
+        self._mode = mode
+        try:
+            return function()
+        finally:
+            self._mode = "off"
+
+    def logits(self, inputs_M_B: Tensor) -> Tensor:
+        """`[M, B, C]` outputs in training mode, each network on its own inputs."""
+        if self._calls is None:  # which layers drop, and in which order, is learnt from a first pass
+            self._calls = []
+            with torch.no_grad():
+                self._run("listing", lambda: self._network(inputs_M_B[0, :1].clone()))
+        rows = inputs_M_B.shape[1]
+        masks = [
+            torch.stack([keep(call, rows, generator) for generator in self._generators]).to(self.device)
+            for call in self._calls
+        ]
+
+        def forward(weights: dict[str, Tensor], inputs_B: Tensor, masks: list[Tensor]) -> Tensor:
+            self._masks = iter(masks)
+            outputs: Tensor = functional_call(self._network, weights, (inputs_B,))
+            return outputs
+
+        return self._run("dropping", lambda: vmap(forward)(self._stacked, inputs_M_B, masks))
+
+    def evaluate(self, inputs_B: Tensor) -> Tensor:
+        """`[M, B, C]` outputs in evaluation mode, all networks on the same inputs."""
+
+        def forward(weights: dict[str, Tensor]) -> Tensor:
+            outputs: Tensor = functional_call(self._network, weights, (inputs_B,))
+            return outputs
+
+        with evaluating(self._network), torch.no_grad():
+            outputs: Tensor = vmap(forward)(self._stacked)
+        return outputs
+
+    def snapshot(self, member: int) -> dict[str, Tensor]:
+        """A copy of one network's weights."""
+        return {name: value[member].detach().clone() for name, value in self._stacked.items()}
+
+    def restore(self, snapshots: Sequence[dict[str, Tensor] | None]) -> None:
+        """Put weights back, where a copy is given."""
+        with torch.no_grad():
+            for member, snapshot in enumerate(snapshots):
+                for name, value in (snapshot or {}).items():
+                    self._stacked[name][member] = value
+
+
+def keep(call: Call, rows: int, generator: torch.Generator) -> Tensor:
+    """`[rows, ...]` zeros and ones, zeros with the layer's rate."""
+    return torch.empty(rows, *call.shape).uniform_(generator=generator).ge_(call.rate)
