@@ -28,6 +28,8 @@ def can_be_thinned(network: nn.Module, rank: int) -> bool:
     """
     if type(network) is not nn.Sequential or rank not in (2, 4):
         return False
+    if network._forward_hooks or network._forward_pre_hooks:
+        return False
     flat = rank == 2  # whether what arrives at a layer is [n, features]
     for layer in network:
         if layer._forward_hooks or layer._forward_pre_hooks:
@@ -46,7 +48,8 @@ def can_be_thinned(network: nn.Module, rank: int) -> bool:
                 known = isinstance(layer, _PASSING)
         if not known or type(layer) not in (*_PASSING, *_WEIGHTED, *_DROPPING, nn.Flatten):
             return False
-    return any(isinstance(layer, _DROPPING) and layer.p > 0 for layer in network)
+    dropping = [id(layer) for layer in network if isinstance(layer, _DROPPING) and layer.p > 0]
+    return len(dropping) == len(set(dropping)) > 0  # a layer that stands there twice has masks by the call
 
 
 class ThinnedDropout:
@@ -59,7 +62,8 @@ class ThinnedDropout:
 
     def __init__(self, network: nn.Module, seed: int) -> None:
         self._masks = Masks(seed)
-        layers = [(name, layer) for name, layer in network.named_children() if getattr(layer, "p", 1) > 0]
+        named = network.named_modules(remove_duplicate=False)  # the network itself comes first, and has no name
+        layers = [(name, layer) for name, layer in named if name and getattr(layer, "p", 1) > 0]
         first = next(i for i, (_, layer) in enumerate(layers) if isinstance(layer, _DROPPING))
         self._shared = [layer for _, layer in layers[:first]]
         self._layers = layers[first:]

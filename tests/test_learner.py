@@ -1,0 +1,1096 @@
+"""The learner: batches, labels in any order, stopping, and going on after an interruption at any moment."""
+
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+from torch import nn
+from torch.utils.data import Dataset
+
+import poolwise as pw
+from poolwise import errors
+from poolwise.data.examples import as_examples
+from poolwise.learner import kappa
+from poolwise.posteriors import Committee, DeepEnsemble, DropoutEnsemble, MCDropout
+from poolwise.rounds import Round
+from poolwise.stopping import Budget, Stable, Target
+
+TINY = pw.Training(steps=15, batch_size=16, learning_rate=0.05)
+
+
+def points(n=60, seed=0):
+    """Three classes in the plane, with a little noise in two more columns."""
+    draw = np.random.default_rng(seed)
+    y = draw.integers(0, 3, n)
+    x = np.stack([np.cos(2.1 * y), np.sin(2.1 * y)], 1) + 0.6 * draw.normal(size=(n, 2))
+    return torch.from_numpy(np.concatenate([x, draw.normal(size=(n, 2))], 1)).float(), y
+
+
+X, Y = points()
+TEST = points(40, 1)
+
+
+def linear():
+    return nn.Sequential(nn.Linear(4, 3))
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3))
+
+
+def ensemble(**options):
+    return DeepEnsemble(linear, 3, training=TINY, **options)
+
+
+def started(per_class=2, seed=0, data=None):
+    pool = pw.Pool((X, Y) if data is None else data)
+    pool.start_balanced(per_class, seed)
+    return pool
+
+
+def learner(directory=None, posterior=None, pool=None, method="bald", batch_size=5, **options):
+    return pw.ActiveLearner(
+        posterior or ensemble(), started() if pool is None else pool, method, batch_size, directory, **options
+    )
+
+
+def plain(entry):
+    """A round without its times."""
+    values = entry.as_dict()
+    values.pop("seconds")
+    if values["diagnostics"]:
+        values["diagnostics"].pop("seconds")
+    return values
+
+
+def history(learner):
+    return [plain(entry) for entry in learner.rounds]
+
+
+def picture(learner):
+    """All that a learner knows."""
+    pending = None if learner.pending is None else learner.pending.as_dict()
+    return learner.pool.state(), [entry.as_dict() for entry in learner.rounds], pending, learner._trained
+
+
+# Asking and answering
+
+
+def test_asking_twice_gives_the_same_batch_and_labels_move_it_on():
+    this = learner()
+    first = this.query()
+    assert this.query() is first
+    assert this.query(3) is first
+    assert this.pending is first
+    assert len(first) == 5
+    assert len(this.rounds) == 1
+    assert this.rounds[0].indices == tuple(first.indices.tolist())
+    assert this.rounds[0].scores == tuple(first.scores.tolist())
+    assert (np.diff(first.scores) <= 1e-9).all()
+    assert not set(first.indices) & set(this.pool.labelled)
+    this.update(first.indices, Y[first.indices])
+    assert this.pending is None
+    second = this.query()
+    assert not set(second.indices) & set(first.indices)
+    assert [entry.labelled for entry in this.rounds] == [6, 11]
+
+
+def test_labels_come_in_parts_and_in_any_order():
+    this, whole = learner(), learner()
+    asked = this.query().indices
+    for part in ([asked[3]], asked[[4, 0]], asked[[2, 1]]):
+        this.update(part, Y[part])
+        left = [index for index in asked if index not in this.pool.labelled]
+        assert (this.pending.indices.tolist() if left else this.pending) == (left or None)
+        if left:
+            assert this.query().indices.tolist() == left
+            assert this.pending.diagnostics is not None
+    assert set(this.pool.labelled[6:]) == set(asked)
+    assert len(this.rounds) == 1
+    # The order of labels does not matter to anything but the order of training examples.
+    whole.update(whole.query().indices[::-1], Y[whole.query().indices[::-1]])
+    assert set(whole.pool.labelled) == set(this.pool.labelled)
+    this.update([], [])
+    this.update(this.query().indices[0], 1)  # a number alone is a list of one
+    assert len(this.pool.labelled) == 12
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, torch.tensor, lambda values: np.array(values, np.uint8)])
+def test_indices_and_labels_of_any_kind(kind):
+    this = learner()
+    asked = this.query().indices.tolist()
+    this.update(kind(asked), kind(Y[asked].tolist()))
+    assert this.pool.labels[6:].tolist() == Y[asked].tolist()
+
+
+def test_wrong_labels_are_refused_and_change_nothing(tmp_path):
+    this = learner(tmp_path)
+    asked = this.query().indices
+    other = next(index for index in this.pool.unlabelled if index not in asked)
+    known = this.pool.labelled[0]
+    before, stored = picture(this), (tmp_path / "learner.json").read_bytes()
+    for indices, labels, message in [
+        ([other], [0], "was not asked for"),
+        ([known], [0], "has a label already"),
+        ([asked[0], asked[0]], [0, 0], "more than once"),
+        ([asked[0], other], [0, 0], "was not asked for"),
+        ([60], [0], "there is no example 60"),
+        ([-1], [0], "there is no example -1"),
+        (asked, [3] * 5, "there is no class 3"),
+        (asked, [0, 0, 0, 0, 7], "there is no class 7"),
+        (asked, [-1] * 5, "whole numbers from 0"),
+        (asked, [0.5] * 5, "whole numbers from 0"),
+        (asked, ["a"] * 5, "whole numbers from 0"),
+        (asked, [None] * 5, "whole numbers from 0"),
+        (asked, [0] * 4, r"shape \[5\]"),
+        (asked[:0], [0], r"shape \[0\]"),
+        ([0.5], [0], "list of whole numbers"),
+        ([True], [0], "list of whole numbers"),
+        ([[asked[0]]], [0], "list of whole numbers"),
+        ("no", [0], "list of whole numbers"),
+    ]:
+        with pytest.raises(errors.InputError, match=message):
+            this.update(indices, labels)
+        assert picture(this) == before
+        assert (tmp_path / "learner.json").read_bytes() == stored
+    for indices, labels, message in [
+        ([asked[0]], [0], "no label to correct"),
+        ([known, asked[0]], [0, 0], "no label to correct"),
+        ([known], [3], "there is no class 3"),
+        ([known, known], [0, 1], "more than once"),
+    ]:
+        with pytest.raises(errors.InputError, match=message):
+            this.correct(indices, labels)
+        assert picture(this) == before
+    this.update(asked, Y[asked])
+    with pytest.raises(errors.LabelError, match="has a label already"):
+        this.update(asked, Y[asked])
+    fresh = learner()
+    with pytest.raises(errors.LabelError, match="was not asked for"):
+        fresh.update([other], [0])
+
+
+def test_corrections_reach_the_next_model_and_leave_the_batch():
+    this, right = learner(), learner()
+    asked = this.query().indices
+    this.update(asked[:3], (Y[asked[:3]] + 1) % 3)
+    left = this.pending.indices.tolist()
+    this.correct(asked[:3], Y[asked[:3]])
+    assert this.query().indices.tolist() == left
+    this.update(left, Y[left])
+    right.query()
+    right.update(asked[:3], Y[asked[:3]])
+    right.update(left, Y[left])
+    assert this.query().indices.tolist() == right.query().indices.tolist()
+    # Also of the first labels, which nobody asked for.
+    this.correct(this.pool.labelled[0], (this.pool.labels[0] + 1) % 3)
+    assert this.pool.labels[0] != right.pool.labels[0]
+
+
+def test_a_model_that_is_trained_is_not_trained_again():
+    class Counts(DeepEnsemble):
+        fits = 0
+
+        def fit(self, *args, **options):
+            Counts.fits += 1
+            return super().fit(*args, **options)
+
+    this = learner(posterior=Counts(linear, 2, training=TINY), test=TEST)
+    first = this.fit()
+    assert this.fit() is first
+    this.query()
+    this.query()
+    assert Counts.fits == 1
+    assert this.rounds[0].metrics == first.metrics
+    this.update(this.pending.indices[:1], [0])
+    this.query()  # what is left of the batch: no model is needed
+    assert Counts.fits == 1
+    this.skip()
+    this.query()
+    assert Counts.fits == 2
+
+
+def test_skip_asks_anew():
+    this = learner(method="random")
+    first = this.query().indices
+    this.skip()
+    assert this.pending is None
+    assert this.query().indices.tolist() != first.tolist()
+    assert len(this.rounds) == 2
+    with pytest.raises(errors.LabelError):
+        this.update([index for index in first if index not in this.pending.indices][:1], [0])
+    cold = learner(pool=pw.Pool(X, 3))
+    first = cold.query().indices
+    cold.skip()
+    assert cold.query().indices.tolist() != first.tolist()
+
+
+def test_a_cold_start_draws_the_first_batch_at_random():
+    this = learner(pool=pw.Pool(X, 3), seed=4)
+    query = this.query()
+    assert query.diagnostics is None
+    assert len(set(query.indices.tolist())) == 5
+    assert this.rounds[0].metrics is None
+    assert this.rounds[0].labelled == 0
+    assert learner(pool=pw.Pool(X, 3), seed=4).query().indices.tolist() == query.indices.tolist()
+    assert learner(pool=pw.Pool(X, 3), seed=5).query().indices.tolist() != query.indices.tolist()
+    with pytest.raises(errors.StateError, match="Call fit"):
+        this.predict(X)
+    this.update(query.indices[:2], Y[query.indices[:2]])
+    assert this.query().indices.tolist() == query.indices[2:].tolist()
+    this.update(query.indices[2:], Y[query.indices[2:]])
+    assert this.query().diagnostics is not None
+    assert this.rounds[1].labelled == 5
+
+
+@pytest.mark.filterwarnings("ignore::poolwise.errors.SaturationWarning")
+def test_a_batch_larger_than_what_is_left_is_cut():
+    pool = started()
+    pool.reveal(pool.unlabelled[:-7])
+    this = learner(pool=pool)
+    for expected in (5, 2):
+        query = this.query()
+        assert len(query) == expected
+        this.update(query.indices, Y[query.indices])
+    with pytest.raises(errors.StateError, match="nothing left to ask for"):
+        this.query()
+    assert len(learner(batch_size=1000).query()) == 54
+    assert len(learner().query(1000)) == 54
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, "3", True, None])
+def test_batch_sizes_are_checked(size):
+    if size is not None:
+        with pytest.raises(errors.ParameterError, match="batch_size must be"):
+            learner().query(size)
+    with pytest.raises(errors.ParameterError, match="batch_size must be"):
+        learner(batch_size=size)
+
+
+def test_settings_are_checked_before_any_work(tmp_path):
+    for options, error, message in [
+        ({"method": "bold"}, errors.UnknownMethodError, "no method 'bold'"),
+        ({"nonsense": 1}, errors.ParameterError, "no parameter 'nonsense'"),
+        ({"seed": -1}, errors.ParameterError, "seed must be"),
+        ({"seed": 0.5}, errors.ParameterError, "seed must be"),
+        ({"memory": "lots"}, errors.ParameterError, "memory must be"),
+        ({"test": X}, errors.MissingInputError, "judging a model needs labels"),
+        ({"validation": X}, errors.MissingInputError, "judging a model needs labels"),
+    ]:
+        with pytest.raises(error, match=message):
+            learner(tmp_path / "new", **options)
+        assert not (tmp_path / "new").exists()
+    with pytest.raises(errors.ParameterError, match="classes must be given"):
+        learner(pool=X)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    this = learner(tmp_path, batch_size=np.int64(4), seed=np.int32(3), method="power-bald", alpha=np.float64(2))
+    this.query()
+    assert pw.ActiveLearner.load(tmp_path).query().indices.tolist() == this.query().indices.tolist()
+
+
+def test_candidates_are_positions_in_the_data(tmp_path):
+    pool = started()
+    allowed = [50, 51, 52, 53, 54, 55, 56, 57, int(pool.labelled[0])]
+    for method in ("entropy", "random", "bald"):
+        this = learner(tmp_path / method, pool=started(), method=method, candidates=allowed, batch_size=3)
+        for _ in range(2):
+            query = this.query()
+            assert set(query.indices) <= set(allowed) - {pool.labelled[0]}
+            this.update(query.indices, Y[query.indices])
+        again = pw.ActiveLearner.load(tmp_path / method)
+        assert history(again) == history(this)
+        learner(tmp_path / method, pool=started(), method=method, candidates=np.array(allowed), batch_size=3)
+        assert len(again.query()) == len(set(allowed) - set(again.pool.labelled.tolist()) - set(this.pool.labelled))
+    cold = learner(pool=pw.Pool(X, 3), candidates=allowed[:8])
+    assert set(cold.query().indices) <= set(allowed)
+    everything = learner(candidates=range(60), method="entropy").query()
+    assert everything.indices.tolist() == learner(method="entropy").query().indices.tolist()
+    assert len(learner(candidates="20%").query()) == 5
+
+
+# What is labelled is what scored best
+
+
+class Stub:
+    """A posterior that predicts what the data says: the last column is the probability of class 0."""
+
+    def __init__(self):
+        self.seen = []
+
+    def fit(self, data, validation=None, *, seed=0, report=None):
+        self.seen.append((len(data), seed, None if validation is None else len(validation)))
+        return self
+
+    def predict(self, data, *, embeddings=False, memory=0, report=None):
+        x = as_examples(data).batch(np.arange(len(as_examples(data)))).double().numpy()
+        p = np.stack([x[:, 0], 1 - x[:, 0]], 1)
+        return pw.Predictions.from_probs(
+            np.repeat(p[:, None], 2, 1), embeddings=x.astype(np.float32) if embeddings else None
+        )
+
+    def embed(self, data, *, memory=0):
+        return as_examples(data).batch(np.arange(len(data))).numpy()
+
+    def state(self):
+        return {}
+
+    def load_state(self, state):
+        pass
+
+
+def test_the_items_asked_for_are_the_scored_winners_by_position_in_the_data():
+    draw = np.random.default_rng(0)
+    p = draw.permutation(np.linspace(0.01, 0.99, 200))
+    y = draw.integers(0, 2, 200)
+    pool = pw.Pool((torch.from_numpy(p[:, None]).float(), y))
+    pool.hold_out(50, 3)
+    pool.start_balanced(10, 1)
+    stub = Stub()
+    this = pw.ActiveLearner(stub, pool, "entropy", 7, seed=2)
+    for _ in range(5):
+        free = [i for i in range(200) if i not in set(pool.labelled) | set(pool.validation)]
+        expected = sorted(free, key=lambda i: abs(p[i] - 0.5))[:7]
+        query = this.query()
+        assert set(query.indices.tolist()) == set(expected)
+        assert query.indices.tolist() == expected or np.isclose(np.diff(query.scores), 0, atol=1e-5).any()
+        entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p))[query.indices]
+        np.testing.assert_allclose(query.scores, entropy, atol=1e-5)
+        this.update(query.indices[::-1], y[query.indices[::-1]])
+    assert [count for count, _, _ in stub.seen] == [20, 27, 34, 41, 48]
+    assert len({seed for _, seed, _ in stub.seen}) == 5
+    assert {held for _, _, held in stub.seen} == {50}
+    assert this.pool.labels.tolist() == y[this.pool.labelled].tolist()
+
+
+def test_embeddings_of_the_right_rows_reach_the_methods_that_need_them():
+    """Core-set picks the point farthest from all labelled ones: known when the embedding is the position itself."""
+    x = torch.arange(100.0)[:, None] / 100
+    pool = pw.Pool((x, np.arange(100) % 2))
+    pool.label([0, 99], [0, 1])
+    this = pw.ActiveLearner(Stub(), pool, "coreset", 1)
+    assert this.query().indices[0] in (49, 50)
+    pool = pw.Pool((x, np.arange(100) % 2))
+    pool.label([99], [1])
+    assert pw.ActiveLearner(Stub(), pool, "coreset", 1).query().indices.tolist() == [0]
+
+
+@pytest.mark.parametrize("method", sorted(pw.methods()))
+def test_every_method_runs_in_the_learner(method, tmp_path):
+    this = learner(tmp_path, posterior=DropoutEnsemble(mlp, 2, 3, training=TINY), method=method, test=TEST)
+    rounds = list(pw.simulate(this, Y, budget=16))
+    assert [entry.labelled for entry in rounds] == [6, 11, 16]
+    assert [len(entry.indices) for entry in rounds] == [5, 5, 0]
+    assert this.pool.labelled.tolist()[6:] == [*rounds[0].indices, *rounds[1].indices]
+    assert history(pw.ActiveLearner.load(tmp_path)) == history(this)
+
+
+def test_methods_start_alike_on_one_seed():
+    def first(method, seed):
+        this = learner(method=method, seed=seed, pool=started(seed=seed), test=TEST)
+        return next(pw.simulate(this, Y, 20))
+
+    rounds = [first(method, 0) for method in ("random", "bald", "margin", "batchbald")]
+    assert all(entry.metrics == rounds[0].metrics for entry in rounds)
+    assert len({entry.indices for entry in rounds}) > 1
+    assert first("random", 1).metrics != rounds[0].metrics
+
+
+def test_test_and_validation_sets_are_judged():
+    pool = started()
+    pool.hold_out(10, 0)
+    this = learner(pool=pool, test=TEST)
+    this.query()
+    expected = pw.metrics.evaluate(this.predict(TEST[0]), TEST[1])
+    assert this.rounds[0].metrics == expected
+    held = pool.validation
+    assert this.rounds[0].validation == pw.metrics.evaluate(this.predict(X[held]), Y[held])
+    other = learner(validation=TEST)
+    other.query()
+    assert other.rounds[0].validation == pw.metrics.evaluate(other.predict(TEST[0]), TEST[1])
+    assert other.rounds[0].metrics is None
+    none = learner()
+    none.query()
+    assert none.rounds[0].validation is None
+
+
+def test_nothing_touches_a_global_random_state():
+    before = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+    list(pw.simulate(learner(posterior=MCDropout(mlp, 4, training=TINY), method="power-lbb"), Y, 16))
+    assert random.getstate() == before[0]
+    assert (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), before[2])
+
+
+# Simulation and stopping
+
+
+def test_the_budget_counts_the_labels_from_the_start_and_cuts_the_last_batch():
+    this = learner()
+    rounds = list(pw.simulate(this, Y, budget=18))
+    assert [entry.labelled for entry in rounds] == [6, 11, 16, 18]
+    assert rounds[-1].final == "the budget of 18 labels is used"
+    assert rounds[-1].indices == ()
+    assert len(this.pool.labelled) == 18
+    assert list(pw.simulate(this, Y, budget=18)) == []
+    assert [entry.final for entry in rounds[:-1]] == [None] * 3
+    assert this.finish("again") is this.rounds[-1]
+
+
+@pytest.mark.parametrize("budget", [0, 3, 6])
+def test_a_budget_that_is_used_already(budget):
+    rounds = list(pw.simulate(learner(), Y, budget=budget))
+    assert [entry.labelled for entry in rounds] == [6]
+    assert "budget" in rounds[0].final
+
+
+@pytest.mark.parametrize("budget", [None, 60, 1000])
+def test_simulation_ends_when_everything_is_labelled(budget):
+    this = learner(batch_size=25, method="random")
+    rounds = list(pw.simulate(this, Y, budget=budget))
+    assert [entry.labelled for entry in rounds] == [6, 31, 56, 60]
+    assert not len(this.pool.unlabelled)
+    assert rounds[-1].final in ("everything is labelled", "the budget of 60 labels is used")
+    if budget == 1000:
+        assert rounds[-1].final == "everything is labelled"
+
+
+def test_budget_as_a_rule_stops_once_so_many_are_labelled():
+    for labels, expected in ((16, [6, 11, 16]), (15, [6, 11, 16]), (17, [6, 11, 16, 21]), (6, [6, 11])):
+        rounds = list(pw.simulate(learner(), Y, stop=[Budget(labels)]))
+        assert [entry.labelled for entry in rounds] == expected
+    assert Budget(0).reason([]) is None
+
+
+def test_target_stops_when_the_validation_metric_is_reached():
+    rounds = list(pw.simulate(learner(validation=TEST), Y, 60, stop=[Target(0.6)]))
+    assert all(entry.validation["accuracy"] < 0.6 for entry in rounds[:-2])
+    assert rounds[-2].validation["accuracy"] >= 0.6
+    assert "accuracy on the validation set" in rounds[-1].final
+    rounds = list(pw.simulate(learner(validation=TEST), Y, 60, stop=[Target(0.9, "nll")]))
+    assert all(entry.validation["nll"] > 0.9 for entry in rounds[:-2])
+    assert rounds[-2].validation["nll"] <= 0.9
+    with pytest.raises(errors.ParameterError, match="no metric 'f1'"):
+        list(pw.simulate(learner(validation=TEST), Y, 60, stop=[Target(0.5, "f1")]))
+    with pytest.raises(errors.MissingInputError, match="there is none"):
+        list(pw.simulate(learner(), Y, 60, stop=[Target(0.5)]))
+    cold = learner(pool=pw.Pool(X, 3), validation=TEST)
+    assert "accuracy" in list(pw.simulate(cold, Y, 60, stop=[Target(0.4)]))[-1].final
+
+
+def test_stable_stops_when_successive_models_agree():
+    class Settles(Stub):
+        """Turns every prediction round for three fits, then stays."""
+
+        def predict(self, data, **options):
+            x = as_examples(data).batch(np.arange(len(as_examples(data))))
+            turned = len(self.seen) in (1, 3)
+            return super().predict((1 - x if turned else x), **options)
+
+    x = torch.linspace(0.01, 0.99, 60)[:, None]
+    this = pw.ActiveLearner(Settles(), pw.Pool((x, np.arange(60) % 2)), "random", 5)
+    this.pool.label([0, 59], [0, 1])
+    rounds = list(pw.simulate(this, np.arange(60) % 2, stop=[Stable(0.99, 2)]))
+    agreements = [entry.agreement for entry in rounds]
+    assert agreements[0] is None
+    assert agreements[1] < -0.9
+    assert agreements[2] < -0.9
+    assert agreements[3] < -0.9
+    assert agreements[4:6] == [1.0, 1.0]
+    assert len(rounds) == 7
+    assert "successive models agree" in rounds[-1].final
+    with pytest.raises(errors.ParameterError, match="rounds must be at least 1"):
+        Stable(0.9, 0)
+    entries = [Round(0, 1), Round(1, 2, agreement=1.0), Round(2, 3, agreement=0.98), Round(3, 4, agreement=0.99)]
+    assert Stable(0.98, 3).reason(entries)
+    assert Stable(0.985, 3).reason(entries) is None
+    assert Stable(0.98, 4).reason(entries) is None
+    assert Stable(0.98, 1).reason([]) is None
+
+
+def test_kappa():
+    assert kappa(np.array([0, 1, 2]), np.array([0, 1, 2])) == 1
+    assert kappa(np.array([1, 1]), np.array([1, 1])) == 1
+    assert kappa(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])) == 0
+    assert kappa(np.array([0, 1]), np.array([1, 0])) == -1
+    # Wikipedia's example: 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no
+    first, second = np.repeat([0, 0, 1, 1], [20, 5, 10, 15]), np.repeat([0, 1, 0, 1], [20, 5, 10, 15])
+    assert kappa(first, second) == pytest.approx(0.4)
+
+
+def test_a_network_with_more_outputs_than_classes_is_no_obstacle():
+    this = learner(posterior=DeepEnsemble(lambda: nn.Sequential(nn.Linear(4, 9)), 2, training=pw.Training(steps=1)))
+    assert len(list(pw.simulate(this, Y, 21))) == 4
+
+
+def test_a_selection_that_fails_leaves_the_learner_as_it_was(monkeypatch, tmp_path):
+    reference = learner(tmp_path / "reference")
+    list(pw.simulate(reference, Y, 21))
+    this = learner(tmp_path / "this")
+    simulation = pw.simulate(this, Y, 21)
+    next(simulation)
+    this.fit()
+    real, before = pw.learner.select, picture(this)
+
+    def fail(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("poolwise.learner.select", fail)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            this.query()
+        assert picture(this) == before
+    monkeypatch.setattr("poolwise.learner.select", real)
+    list(pw.simulate(this, Y, 21))
+    assert history(this) == history(reference)  # agreement of a model with itself would be 1
+
+
+def test_oracles():
+    rows = list(pw.simulate(learner(), lambda indices: Y[indices], 11))
+    assert [plain(entry) for entry in rows] == [plain(entry) for entry in pw.simulate(learner(), torch.tensor(Y), 11)]
+    assert [plain(entry) for entry in rows] == [plain(entry) for entry in pw.simulate(learner(), Y.tolist(), 11)]
+    with pytest.raises(errors.ShapeError, match=r"shape \[60\]"):
+        list(pw.simulate(learner(), Y[:10], 11))
+    this = learner()
+    with pytest.raises(errors.LabelError, match="no class 9"):
+        list(pw.simulate(this, lambda indices: np.full(len(indices), 9), 11))
+    assert len(this.pending) == 5  # still to be labelled
+    list(pw.simulate(this, Y, 11))
+    assert history(this) == [plain(entry) for entry in rows]
+
+
+def test_progress_is_reported():
+    stages = set()
+    this = learner(report=lambda stage, done, total: stages.add(stage) or None)
+    this.query()
+    assert "predicting" in stages
+    assert "training" in stages
+
+
+# Interruption at any moment
+
+
+def contents_of(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@pytest.fixture
+def snapshots(monkeypatch, tmp_path):
+    """Copies of a directory at every step of every write: what `kill -9` at that moment would leave behind."""
+    taken, seen = [], set()
+
+    def snap(path):
+        folder = next(part for part in path.parents if part.name == "run")
+        names = sorted(os.listdir(folder))
+        whole = tuple((name, contents_of(folder / name)) for name in names if not name.endswith(".part"))
+        contents = whole, any(name.endswith(".part") for name in names)
+        if contents not in seen:
+            seen.add(contents)
+            taken.append(tmp_path / f"snapshot-{len(taken)}")
+            shutil.copytree(folder, taken[-1])
+
+    def around(owner, name):
+        real = getattr(owner, name)
+
+        def spy(self, *args, **options):
+            watched = isinstance(self, Path) and "run" in (part.name for part in self.parents)
+            if watched:
+                snap(self)
+            result = real(self, *args, **options)
+            if watched:
+                snap(self)
+            return result
+
+        monkeypatch.setattr(owner, name, spy)
+
+    for name in ("replace", "unlink", "open"):
+        around(Path, name)
+    yield taken
+    monkeypatch.undo()
+
+
+def run_script(folder, make):
+    """A script as a user would write it, run again after every crash: whole batches."""
+    this = pw.ActiveLearner(make(), started(), "power-lbb", 5, folder, 3, test=TEST)
+    list(pw.simulate(this, Y, 21, stop=[Stable(0.999, 3)]))
+    return this
+
+
+def run_in_parts(folder, make):
+    """The same with labels that come two by two, wrong at first, and are corrected."""
+    pool = pw.Pool(X, 3)
+    this = pw.ActiveLearner(make(), pool, "batchbald", 4, folder, 3, validation=TEST)
+    while len(this.pool.labelled) < 14 or this.pending is not None:
+        put_right(this)
+        asked = this.query().indices[:2]
+        this.update(asked, (Y[asked] + 1) % 3)
+    put_right(this)
+    this.finish("enough")
+    return this
+
+
+def put_right(this):
+    """Correct what is wrong, and nothing else: a correction asks for a new model."""
+    wrong = this.pool.labelled[this.pool.labels != Y[this.pool.labelled]]
+    if len(wrong):
+        this.correct(wrong, Y[wrong])
+
+
+BRIEF = pw.Training(steps=5, batch_size=16, learning_rate=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::poolwise.errors.SaturationWarning")
+@pytest.mark.parametrize(
+    ("script", "make"),
+    [
+        (run_script, lambda: DeepEnsemble(linear, 3, training=BRIEF)),
+        (run_script, lambda: MCDropout(mlp, 4, training=BRIEF, warm_start=True)),
+        (run_in_parts, lambda: DeepEnsemble(linear, 3, training=BRIEF, warm_start=True)),
+        (run_script, lambda: Committee(DecisionTreeClassifier(max_depth=3), 3)),
+    ],
+    ids=["ensemble", "dropout, warm", "ensemble in parts, warm", "committee"],
+)
+def test_a_run_that_is_killed_at_any_moment_ends_the_same(script, make, snapshots, tmp_path, monkeypatch):
+    torch.set_num_threads(1)
+    reference = script(tmp_path / "run", make)
+    moments = list(snapshots)
+    monkeypatch.undo()
+    assert len(moments) > 30
+    expected, labels = history(reference), (reference.pool.labelled.tolist(), reference.pool.labels.tolist())
+    for moment in moments:
+        again = script(moment, make)
+        assert history(again) == expected, moment.name
+        assert (again.pool.labelled.tolist(), again.pool.labels.tolist()) == labels
+        names = sorted(path.name.split("-")[0] for path in moment.iterdir())
+        assert names == ["classes", "learner.json", "objects.pkl", "weights"]  # nothing piles up
+
+
+@pytest.mark.slow
+def test_kill_9(tmp_path):
+    """A real process, killed for good at random times, and started again until it comes to its end."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import sys, torch, numpy as np, poolwise as pw
+            from torch import nn
+            torch.set_num_threads(1)
+            draw = np.random.default_rng(0)
+            x, y = torch.from_numpy(draw.normal(size=(80, 4))).float(), draw.integers(0, 3, 80)
+            make = lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3))
+            pool = pw.Pool((x, y))
+            pool.start_balanced(2)
+            posterior = pw.posteriors.MCDropout(make, 5, training=pw.Training(steps=60), warm_start=True)
+            learner = pw.ActiveLearner(posterior, pool, "power-lbb", 4, sys.argv[1], 1, test=(x, y))
+            print("ready", flush=True)
+            for entry in pw.simulate(learner, y, 50):
+                print(entry.round, flush=True)
+            """
+        )
+    )
+
+    def start(folder):
+        return subprocess.Popen(
+            [sys.executable, str(script), str(folder)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(pw.__file__).parents[1],
+        )
+
+    process = start(tmp_path / "whole")
+    out, _ = process.communicate(timeout=200)
+    assert process.returncode == 0
+    draw, kills = random.Random(0), 0
+    while True:
+        process = start(tmp_path / "killed")
+        assert process.stdout.readline() == "ready\n"
+        if kills < 2:
+            for _ in range(draw.randrange(1, 4)):
+                process.stdout.readline()
+            time.sleep(draw.random() * 0.05)
+            process.send_signal(signal.SIGKILL)
+        code = process.wait(timeout=200)
+        process.stdout.close()
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        kills += 1
+    assert kills == 2
+    records = [json.loads((tmp_path / name / "learner.json").read_text())["rounds"] for name in ("whole", "killed")]
+    assert len(out.split()) == len(records[0]) + 1
+    first, second = ([plain(Round.from_dict(entry)) for entry in rounds] for rounds in records)
+    assert first == second
+
+
+def test_rules_wait_for_the_labels_of_the_last_batch(tmp_path):
+    """Killed between asking and answering: the labels come first, as they would have."""
+    stop = [Target(0.0)]
+    whole = learner(tmp_path / "whole", validation=TEST)
+    list(pw.simulate(whole, Y, 40, stop=stop))
+    this = learner(tmp_path / "this", validation=TEST)
+    this.query()
+    again = learner(tmp_path / "this", validation=TEST)
+    list(pw.simulate(again, Y, 40, stop=stop))
+    assert history(again) == history(whole)
+    assert again.rounds[-1].labelled == 11
+
+
+# Saving and loading
+
+
+def test_load_needs_the_directory_alone(tmp_path):
+    whole = learner(tmp_path / "whole", test=TEST)
+    list(pw.simulate(whole, Y, 21))
+    this = learner(tmp_path / "this", test=TEST)
+    next(pw.simulate(this, Y, 21))
+    del this
+    again = pw.ActiveLearner.load(tmp_path / "this")
+    assert (again.method, again.batch_size, again.seed) == ("bald", 5, 0)
+    list(pw.simulate(again, Y, 21))
+    assert history(again) == history(whole)
+    assert torch.equal(scores(again.predict(X)), scores(whole.predict(X)))
+    assert torch.equal(scores(pw.ActiveLearner.load(tmp_path / "this").predict(X)), scores(whole.predict(X)))
+
+
+def scores(predictions):
+    return predictions.rows(np.arange(len(predictions))).log_probs
+
+
+def test_load_in_another_process(tmp_path):
+    """The functions of this file are not there in another process, and the message says what to do."""
+    this = learner(tmp_path, test=TEST)
+    expected = this.query().indices.tolist()
+    code = f"""
+        import torch, poolwise as pw
+        from torch import nn
+        folder = {str(tmp_path)!r}
+        try:
+            pw.ActiveLearner.load(folder)
+        except pw.errors.FileError as error:
+            assert "No module named 'test_learner'" in str(error) and "Pass posterior=" in str(error), error
+        posterior = pw.posteriors.DeepEnsemble(lambda: nn.Sequential(nn.Linear(4, 3)), 3)
+        given = {{"posterior": posterior, "data": torch.zeros(60, 4), "test": (torch.zeros(2, 4), [0, 1])}}
+        print(pw.ActiveLearner.load(folder, **given).query().indices.tolist())
+    """
+    folder = Path(pw.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=folder, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == expected
+
+
+def test_load_with_parts_given(tmp_path):
+    this = learner(tmp_path, self_contained=False, test=TEST, validation=TEST)
+    this.query()
+    assert not (tmp_path / "objects.pkl").exists()
+    with pytest.raises(errors.MissingInputError, match="pass posterior= and data= and test= and validation="):
+        pw.ActiveLearner.load(tmp_path)
+    with pytest.raises(errors.MissingInputError, match="pass test= and validation="):
+        pw.ActiveLearner.load(tmp_path, posterior=ensemble(), data=X)
+    again = pw.ActiveLearner.load(tmp_path, posterior=ensemble(), data=(X, Y), test=TEST, validation=TEST)
+    assert history(again) == history(this)
+    list(pw.simulate(again, Y, 16))
+    list(pw.simulate(this, Y, 16))
+    assert history(again) == history(this)
+    assert not (tmp_path / "objects.pkl").exists()
+
+
+def test_the_saved_test_set_is_used_when_only_posterior_and_data_are_given(tmp_path):
+    this = learner(tmp_path, test=TEST)
+    next(pw.simulate(this, Y, 21))
+    again = pw.ActiveLearner.load(tmp_path, posterior=ensemble(), data=X)
+    list(pw.simulate(again, Y, 21))
+    assert all(entry.metrics is not None for entry in again.rounds)
+
+
+def test_a_learner_without_a_directory_is_saved_whole(tmp_path):
+    """Also what stopping rules and warm starts need, which a learner with a directory wrote round by round."""
+    for contained in (True, False):
+        whole = learner(posterior=ensemble(warm_start=True), test=TEST)
+        list(pw.simulate(whole, Y, 26))
+        this = learner(posterior=ensemble(warm_start=True), test=TEST, self_contained=contained)
+        simulation = pw.simulate(this, Y, 26)
+        next(simulation)
+        next(simulation)
+        with pytest.raises(errors.StateError, match="has no directory"):
+            this.save()
+        folder = tmp_path / f"saved-{contained}"
+        this.save(folder)
+        given = {} if contained else {"posterior": ensemble(warm_start=True), "data": (X, Y), "test": TEST}
+        again = pw.ActiveLearner.load(folder, **given)
+        list(pw.simulate(again, Y, 26))
+        assert history(again) == history(whole)
+        this.save(str(tmp_path / f"elsewhere-{contained}"))
+        list(pw.simulate(this, Y, 26))
+        assert history(pw.ActiveLearner.load(tmp_path / f"elsewhere-{contained}", **given)) == history(whole)
+
+
+def test_the_same_script_goes_on_and_a_different_one_is_refused(tmp_path):
+    this = learner(tmp_path, method="power-bald", alpha=2.0)
+    this.query()
+    again = learner(tmp_path, method="power-bald", alpha=2.0, memory="1GB")  # memory changes no result
+    assert history(again) == history(this)
+    assert again.query().indices.tolist() == this.query().indices.tolist()
+    stored = (tmp_path / "learner.json").read_bytes()
+    for options, message in [
+        ({"method": "bald"}, "method = 'power-bald', not 'bald'"),
+        ({"method": "power-bald", "alpha": 3.0}, "parameters"),
+        ({"method": "power-bald"}, "parameters"),
+        ({"method": "power-bald", "alpha": 2.0, "seed": 1}, "seed = 0, not 1"),
+        ({"method": "power-bald", "alpha": 2.0, "batch_size": 6}, "batch_size = 5, not 6"),
+    ]:
+        with pytest.raises(errors.StateError, match=message):
+            learner(tmp_path, **options)
+        assert (tmp_path / "learner.json").read_bytes() == stored
+    with pytest.raises(errors.ParameterError, match="Load it with the same data"):
+        learner(tmp_path, method="power-bald", alpha=2.0, pool=pw.Pool((X[:50], Y[:50])))
+    with pytest.raises(errors.ParameterError, match="has 3 networks, and this DeepEnsemble has 2"):
+        learner(tmp_path, method="power-bald", alpha=2.0, posterior=DeepEnsemble(linear, 2))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "learner.json").write_text(""),
+        lambda folder: (folder / "learner.json").write_text((folder / "learner.json").read_text()[:-20]),
+        lambda folder: (folder / "learner.json").write_bytes(b"\xff\xfe\x00" * 50),
+        lambda folder: (folder / "learner.json").write_text("[]"),
+        lambda folder: (folder / "learner.json").write_text('{"settings": {}}'),
+        lambda folder: next(folder.glob("weights-*.pt")).write_bytes(b"PK"),
+        lambda folder: next(folder.glob("classes-*.npy")).write_bytes(b""),
+        lambda folder: next(folder.glob("classes-*.npy")).unlink(),
+        lambda folder: (folder / "objects.pkl").write_bytes(b"\x80\x04"),
+    ],
+)
+def test_damaged_files_are_named(damage, tmp_path):
+    this = learner(tmp_path)
+    this.query()
+    damage(tmp_path)
+    with pytest.raises(errors.FileError, match="damaged"):
+        pw.ActiveLearner.load(tmp_path)
+
+
+def test_weights_that_are_gone_are_trained_again(tmp_path):
+    whole = learner(tmp_path / "whole")
+    list(pw.simulate(whole, Y, 16))
+    this = learner(tmp_path / "this")
+    this.fit()
+    next((tmp_path / "this").glob("weights-*.pt")).unlink()
+    again = learner(tmp_path / "this")
+    list(pw.simulate(again, Y, 16))
+    assert history(again) == history(whole)
+
+
+def test_a_directory_that_cannot_be_used(tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/poolwise")):
+        with pytest.raises(errors.FileError, match=r"cannot (make|write)"):
+            learner(folder)
+    with pytest.raises(errors.FileError, match="holds no learner"):
+        pw.ActiveLearner.load(tmp_path)
+    with pytest.raises(errors.FileError, match="holds no learner"):
+        pw.ActiveLearner.load(tmp_path / "nowhere")
+
+
+def test_a_posterior_that_cannot_be_saved_is_refused_with_a_way_out(tmp_path):
+    posterior = ensemble()
+    posterior.lock = threading.Lock()
+    with pytest.raises(errors.ParameterError, match="self_contained=False"):
+        learner(tmp_path / "a", posterior=posterior)
+    learner(tmp_path / "b", posterior=posterior, self_contained=False).query()
+
+
+STEPS = {
+    "fit": lambda this: this.fit(),
+    "query": lambda this: this.query(),
+    "update": lambda this: this.update(this.pending.indices[:2], Y[this.pending.indices[:2]]),
+    "correct": lambda this: this.correct(this.pool.labelled[:1], [0]),
+    "skip": lambda this: this.skip(),
+    "query again": lambda this: this.query(),
+    "update again": lambda this: this.update(this.pending.indices, Y[this.pending.indices]),
+    "finish": lambda this: this.finish("enough"),
+}
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "write"])
+def test_a_full_disk_is_an_error_that_changes_nothing(call, tmp_path, monkeypatch):
+    """Every step fails until there is room, then works: the run is that of a disk with room from the start."""
+
+    def full(*args, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def no_room():
+        if call == "fsync":
+            monkeypatch.setattr(os, "fsync", full)
+        elif call == "replace":
+            monkeypatch.setattr(Path, "replace", full)
+        else:
+            real = Path.open
+            monkeypatch.setattr(
+                Path,
+                "open",
+                lambda path, *rest: real(Path("/dev/full"), *rest) if path.suffix == ".part" else real(path, *rest),
+            )
+
+    reference = learner(posterior=ensemble(warm_start=True), test=TEST)
+    for step in STEPS.values():
+        step(reference)
+    this = learner(tmp_path, posterior=ensemble(warm_start=True), test=TEST)
+    for name, step in STEPS.items():
+        stored = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        before = picture(this)[:3]
+        no_room()
+        for _ in range(2):
+            with pytest.raises(errors.FileError, match="No space left on device"):
+                step(this)
+        monkeypatch.undo()
+        assert picture(this)[:3] == before, name
+        files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        assert files == stored, name
+        assert history(pw.ActiveLearner.load(tmp_path)) == history(this)  # what is there can be used
+        step(this)
+        loaded = pw.ActiveLearner.load(tmp_path)
+        assert history(loaded) == history(this)
+        assert picture(loaded)[2] == picture(this)[2]
+        if name not in ("update", "correct", "skip", "update again"):
+            assert torch.equal(scores(loaded.predict(X)), scores(this.predict(X)))
+    assert history(this) == history(reference)
+
+
+def test_no_room_for_a_new_learner(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(errors.FileError, match="No space left on device"):
+        learner(tmp_path / "new")
+    monkeypatch.undo()
+    learner(tmp_path / "new").query()
+
+
+# Other posteriors, and data of one's own
+
+
+def test_a_committee_in_the_learner(tmp_path):
+    def run(folder):
+        this = pw.ActiveLearner(Committee(LogisticRegression(), 5), started(1), "bald", 5, folder, test=TEST)
+        return this, pw.simulate(this, Y, 28)
+
+    whole, simulation = run(tmp_path / "whole")
+    rounds = list(simulation)
+    assert rounds[-1].metrics["accuracy"] > 0.6
+    this, simulation = run(tmp_path / "this")
+    next(simulation)
+    next(simulation)
+    again, simulation = run(tmp_path / "this")
+    list(simulation)
+    assert history(again) == history(whole)
+    assert history(pw.ActiveLearner.load(tmp_path / "this")) == history(whole)
+    assert torch.equal(scores(pw.ActiveLearner.load(tmp_path / "this").predict(X)), scores(whole.predict(X)))
+    assert len(this.rounds) == 2
+
+
+class Own(Dataset):
+    """A user's own: images computed on demand, with or without labels."""
+
+    def __init__(self, x, y=None):
+        self.x, self.y = x, y
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, index):
+        if not isinstance(index, int) or not 0 <= index < len(self.x):
+            raise IndexError(index)
+        item = self.x[index].view(1, 2, 2)
+        return item if self.y is None else (item, int(self.y[index]))
+
+
+def flat():
+    return nn.Sequential(nn.Flatten(), nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3))
+
+
+def test_a_data_set_of_ones_own_from_end_to_end(tmp_path):
+    """Without labels: a person labels a few, the learner asks, the person answers, another day it goes on."""
+    posterior = MCDropout(flat, 10, training=pw.Training(steps=60, learning_rate=0.02))
+    this = pw.ActiveLearner(posterior, pw.Pool(Own(X), classes=3), "power-lbb", 6, tmp_path, test=Own(*TEST))
+    for _ in range(4):
+        query = this.query()
+        for index in query.indices:  # one by one, as a person does
+            this.update(index, Y[index])
+    again = pw.ActiveLearner.load(tmp_path)
+    assert len(again.pool.labelled) == 24
+    accuracies = [entry.metrics and entry.metrics["accuracy"] for entry in again.rounds]
+    assert accuracies[0] is None
+    query = again.query()
+    assert again.rounds[-1].metrics["accuracy"] > 0.6
+    assert again.predict(Own(X)).shape == (60, 10, 3)
+    assert len(query) == 6
+
+
+@pytest.mark.parametrize("method", ["power-lbb", "badge", "coreset", "random"])
+def test_a_data_set_with_labels_gives_what_its_tensor_gives(method, tmp_path):
+    def run(data, folder):
+        pool = pw.Pool(data)
+        pool.hold_out(9, balanced=True)
+        pool.start_balanced(1)
+        this = pw.ActiveLearner(DeepEnsemble(flat, 3, training=TINY), pool, method, 4, folder)
+        list(pw.simulate(this, Y, 15))
+        return history(this)
+
+    assert run(Own(X, Y), tmp_path / "own") == run((X.view(-1, 1, 2, 2), Y), None)
+
+
+def test_text_in_the_learner(tmp_path):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline
+
+    texts = ["good film", "bad film", "good book", "bad book", "a good good play", "a bad bad play"] * 4
+    tones = [0, 1] * 12
+    pool = pw.Pool((texts, tones))
+    pool.start_balanced(2)
+    this = pw.ActiveLearner(
+        Committee(make_pipeline(TfidfVectorizer(), LogisticRegression()), 4), pool, "entropy", 3, tmp_path
+    )
+    list(pw.simulate(this, tones, 10))
+    assert history(pw.ActiveLearner.load(tmp_path)) == history(this)
+    with pytest.raises(errors.ParameterError, match="Encode them first"):
+        learner(pool=pool).query()
+
+
+# Records
+
+
+def test_rounds_and_queries_survive_json():
+    this = learner(test=TEST)
+    query = this.query()
+    entry = this.rounds[0]
+    assert Round.from_dict(json.loads(json.dumps(entry.as_dict()))) == entry
+    again = pw.Query.from_dict(json.loads(json.dumps(query.as_dict())))
+    assert again.indices.tolist() == query.indices.tolist()
+    assert again.indices.dtype == np.int64
+    assert again.scores.tolist() == query.scores.tolist()
+    assert again.diagnostics.as_dict() == query.diagnostics.as_dict()
+    assert str(again.diagnostics) == str(query.diagnostics)
+    cold = pw.Query.from_dict(json.loads(json.dumps(learner(pool=pw.Pool(X, 3)).query().as_dict())))
+    assert cold.diagnostics is None
+    assert set(entry.seconds) == {"train", "predict", "select"}
+    assert all(value >= 0 for value in entry.seconds.values())

@@ -1,0 +1,183 @@
+"""Files that are never half written, whatever happens while they are."""
+
+import errno
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import poolwise
+from poolwise import errors
+from poolwise.storage import read_json, replacing, write_json
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "file").write_bytes(b"old")
+    return tmp_path / "file"
+
+
+def names(path):
+    return sorted(entry.name for entry in path.parent.iterdir())
+
+
+def test_a_file_is_replaced_once_it_is_complete(path):
+    with replacing(path) as file:
+        file.write(b"new")
+        file.flush()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert names(path) == ["file"]
+
+
+def test_a_new_file(tmp_path):
+    with replacing(tmp_path / "new") as file:
+        file.write(b"new")
+    assert (tmp_path / "new").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("exception", [ValueError, KeyboardInterrupt, RuntimeError, SystemExit])
+def test_whatever_goes_wrong_the_old_contents_stay(exception, path):
+    with pytest.raises(exception, match="the caller's own"), replacing(path) as file:
+        file.write(b"half")
+        raise exception("the caller's own")
+    assert path.read_bytes() == b"old"
+    assert names(path) == ["file"]
+
+
+def full(*args, **options):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(("owner", "name"), [(os, "fsync"), (Path, "replace"), (Path, "open")])
+def test_a_full_disk(owner, name, path, monkeypatch):
+    monkeypatch.setattr(owner, name, full)
+    with (
+        pytest.raises(errors.FileError, match=r"cannot write .*file \(No space left on device\).* unchanged"),
+        replacing(path) as file,
+    ):
+        file.write(b"new")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+    assert names(path) == ["file"]
+
+
+WRITERS = {
+    "plain": lambda file: file.write(b"x" * 1_000_000),
+    "torch": lambda file: torch.save({"weights": torch.zeros(300_000)}, file),
+    "numpy": lambda file: np.save(file, np.zeros(300_000), allow_pickle=False),
+    "pickle": lambda file: pickle.dump(np.zeros(300_000), file),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_device_that_is_really_full(writer, path, monkeypatch):
+    real = Path.open
+    monkeypatch.setattr(Path, "open", lambda self, *rest: real(Path("/dev/full"), *rest))
+    with pytest.raises(errors.FileError, match="No space left on device"), replacing(path) as file:
+        WRITERS[writer](file)
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+
+
+def test_a_folder_that_does_not_exist_or_is_a_file(path, tmp_path):
+    for place in (tmp_path / "nowhere" / "file", path / "below"):
+        with pytest.raises(errors.FileError, match="cannot write"), replacing(place) as file:
+            file.write(b"new")
+    assert names(path) == ["file"]
+
+
+def test_a_file_system_that_cannot_make_a_rename_durable_is_left_alone(path, monkeypatch):
+    real = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: full() if os.path.isdir(f"/proc/self/fd/{handle}") else real(handle)
+    )
+    write_json(path, 1)
+    assert read_json(path) == 1
+
+
+def test_the_order_is_write_sync_rename(path, monkeypatch):
+    done = []
+    sync, replace = os.fsync, Path.replace
+
+    def synced(handle):
+        place = os.readlink(f"/proc/self/fd/{handle}")
+        done.append("sync folder" if os.path.isdir(place) else f"sync {os.path.getsize(place)}")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", lambda self, target: done.append("rename") or replace(self, target))
+    with replacing(path) as file:
+        file.write(b"12345")
+    assert done == ["sync 5", "rename", "sync folder"]
+
+
+def test_threads_do_not_disturb_each_other(path):
+    def work(number):
+        for _ in range(30):
+            write_json(path, [number] * 1000)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(100):
+        contents = path.read_bytes()
+        assert contents == b"old" or len(set(json.loads(contents))) == 1
+    for thread in threads:
+        thread.join()
+    assert names(path) == ["file"]
+
+
+@pytest.mark.slow
+def test_a_process_killed_while_it_writes(path):
+    code = """
+        import os, signal, sys
+        from pathlib import Path
+        from poolwise.storage import replacing
+        with replacing(Path(sys.argv[1])) as file:
+            file.write(b"half")
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(path)]
+    done = subprocess.run(command, cwd=Path(poolwise.__file__).parents[1], check=False)
+    assert done.returncode == -9
+    assert path.read_bytes() == b"old"
+    write_json(path, "and on it goes")
+    assert read_json(path) == "and on it goes"
+
+
+def test_json_round_trips_every_number(path):
+    value = {"a": [1, 0.1, 1 / 3, 1e-320, -0.0, math.inf, math.nan, 2**60], "b": None, "c": "ä☃", "d": {"e": True}}
+    write_json(path, value)
+    again = read_json(path)
+    assert repr(again) == repr(value)
+    assert path.read_bytes().endswith(b"\n")
+
+
+@pytest.mark.parametrize("contents", [b"", b"{", b"\xff\xfe", b'{"a": 1} {', b"\x00" * 100])
+def test_a_damaged_file_is_named(contents, path):
+    path.write_bytes(contents)
+    with pytest.raises(errors.FileError, match=r"file is damaged: .*Restore it from a copy"):
+        read_json(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(errors.FileError, match="cannot read .*nothing: No such file"):
+        read_json(tmp_path / "nothing")
+
+
+def test_what_json_cannot_hold_leaves_the_old_contents(path):
+    with pytest.raises(TypeError):
+        write_json(path, {"a": object()})
+    assert path.read_bytes() == b"old"
+    assert names(path) == ["file"]
