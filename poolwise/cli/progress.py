@@ -97,8 +97,7 @@ def _say(progress: Sequence[RunProgress], said: set[int]) -> None:
             accuracy = "" if entry.accuracy is None else f", accuracy {entry.accuracy:.3f}"
             spent = clock(time.monotonic() - entry.started)
             print(
-                f"[{sum(e.done for e in progress)}/{len(progress)}] {_name(entry)}: "
-                f"{entry.labelled} labels{accuracy}, {spent}",
+                f"[{len(said)}/{len(progress)}] {_name(entry)}: {entry.labelled} labels{accuracy}, {spent}",
                 file=sys.stderr,
                 flush=True,
             )

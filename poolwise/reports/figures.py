@@ -14,8 +14,8 @@ from poolwise.reports.looks import Look
 from poolwise.reports.numbers import seconds
 from poolwise.reports.tables import STAGES, Curve, DifferenceCurve, Summary
 
-# With more curves than this, bands of standard deviations cover each other.
-MOST_BANDS = 4
+# How dark the bands of standard deviations are together, and one at most: many of them would hide the curves.
+_BANDS, _BAND = 0.6, 0.13
 # Images in a row of a batch, and how many of a batch are shown.
 ACROSS, MOST_IMAGES = 10, 20
 
@@ -25,16 +25,15 @@ _STAGE_COLOURS = ("#0072B2", "#9fd0ee", "#D55E00")
 
 
 def draw_curves(axes: Axes, curves: Sequence[Curve], looks: Mapping[str, Look]) -> None:
-    """Mean curves, each named at its end, with bands of one standard deviation if they are few; accuracy in percent."""
+    """Mean curves, each named at its end, with bands of one standard deviation; accuracy in percent."""
     unit = 100 if curves[0].metric == "accuracy" else 1
     ends = {}
     for curve in curves:
         look, mean_L, sd_L = looks[curve.label], unit * curve.mean_L, unit * curve.sd_L
         marker = look.marker or ("o" if len(mean_L) == 1 else "")
         axes.plot(curve.labelled_L, mean_L, **_line(look), marker=marker, clip_on=False)
-        if len(curves) <= MOST_BANDS:
-            low_L, high_L = mean_L - sd_L, mean_L + sd_L
-            axes.fill_between(curve.labelled_L, low_L, high_L, color=look.colour, alpha=0.13, linewidth=0)
+        shade = min(_BAND, _BANDS / len(curves))
+        axes.fill_between(curve.labelled_L, mean_L - sd_L, mean_L + sd_L, color=look.colour, alpha=shade, linewidth=0)
         ends[curve.label] = float(mean_L[-1])
     axes.set_xlabel("labels")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -65,7 +65,7 @@ def pictures(group: Comparable, rows: list[Summary]) -> list[Picture]:
 def _accuracy(group: Comparable, looks: Mapping[str, Look]) -> Iterator[Picture]:
     table = curves(group, "accuracy")
     if _drawable(table):
-        bands = len(table) <= figures.MOST_BANDS and any(curve.seeds > 1 for curve in table)
+        bands = any(curve.seeds > 1 for curve in table)
         text = "Mean over the seeds; names in the order of the final accuracy."
         text += " Bands: one standard deviation over the seeds either way." if bands else ""
         yield _curves("accuracy", "Accuracy", "accuracy, %", text, table, looks, 3.8)
