@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -292,7 +293,9 @@ def _progress(folder: Path) -> int:
 @pytest.mark.slow
 def test_interrupted_from_the_keyboard_it_says_how_to_go_on(config_file, tmp_path):
     command = [sys.executable, "-m", "poolwise", "run", str(config_file), "-o", str(tmp_path / "runs"), "--jobs", "2"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+    # Whoever runs the tests in the background has Ctrl-C switched off, for what they start as well.
+    heard = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=heard) as process:
         while _progress(tmp_path / "runs") == 0:
             time.sleep(0.02)
             assert process.poll() is None
