@@ -44,6 +44,12 @@ X, Y = points()
 TEST = points(40, 1)
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Operations this small take longest when they are split."""
+    torch.set_num_threads(1)
+
+
 def linear():
     return nn.Sequential(nn.Linear(4, 3))
 
@@ -700,7 +706,7 @@ def test_kill_9(tmp_path):
             posterior = pw.posteriors.MCDropout(make, 5, training=pw.Training(steps=60), warm_start=True)
             learner = pw.ActiveLearner(posterior, pool, "power-lbb", 4, sys.argv[1], 1, test=(x, y))
             print("ready", flush=True)
-            for entry in pw.simulate(learner, y, 50):
+            for entry in pw.simulate(learner, y, 38):
                 print(entry.round, flush=True)
             """
         )
