@@ -1,10 +1,11 @@
 """The tables of a report as flat rows, one number a field, for other programs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.paired import Difference
+from poolwise.reports.profiles import Profile
 from poolwise.reports.records import Setting
 from poolwise.reports.tables import STAGES, curves, difference_curves, summaries
 
@@ -69,3 +70,15 @@ def _differences(group: Comparable) -> Iterator[Row]:
                 "label": curve.label, "seeds": curve.seeds,
                 "labelled": labelled, "mean": mean, "low": low, "high": high,
             }  # fmt: skip
+
+
+def profiles_as_rows(profiles: Iterable[Profile]) -> list[Row]:
+    """A row for every method and performance ratio."""
+    rows: list[Row] = []
+    for profile in profiles:
+        columns = (profile.tau_T, profile.share_T, profile.low_T, profile.high_T)
+        for tau, share, low, high in zip(*(column.tolist() for column in columns), strict=True):
+            rows.append(
+                {"label": profile.label, "area": profile.area, "tau": tau, "share": share, "low": low, "high": high}
+            )
+    return rows

@@ -12,6 +12,7 @@ from sklearn.isotonic import isotonic_regression
 from poolwise.predictions.arrays import Array
 from poolwise.reports.looks import Look
 from poolwise.reports.numbers import seconds
+from poolwise.reports.profiles import Profile
 from poolwise.reports.tables import STAGES, Curve, DifferenceCurve, Summary
 
 # How dark the bands of standard deviations are together, and one at most: many of them would hide the curves.
@@ -41,6 +42,20 @@ def draw_curves(axes: Axes, curves: Sequence[Curve], looks: Mapping[str, Look]) 
         axes.set_xlim(right=curves[0].labelled_L[-1])
     _tidy(axes)
     _name_ends(axes, ends, looks)
+
+
+def draw_profiles(axes: Axes, profiles: Sequence[Profile], looks: Mapping[str, Look]) -> None:
+    """Performance profiles, the largest area first in the legend."""
+    for profile in profiles:
+        look = looks[profile.label]
+        axes.plot(profile.tau_T, profile.share_T, **_line(look), label=f"{profile.label} ({profile.area:.2f})")
+        shade = min(_BAND, _BANDS / len(profiles))
+        axes.fill_between(profile.tau_T, profile.low_T, profile.high_T, color=look.colour, alpha=shade, linewidth=0)
+    axes.set_xlim(1, profiles[0].tau_T[-1])
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("τ: times the error rate of the best")
+    axes.set_ylabel("share of problems")
+    _tidy(axes)
 
 
 def draw_difference(axes: Axes, curve: DifferenceCurve, look: Look) -> None:

@@ -15,8 +15,9 @@ from jinja2 import Environment, StrictUndefined
 from poolwise.errors import FileError, MissingInputError
 from poolwise.reports import numbers
 from poolwise.reports.comparable import Comparable
-from poolwise.reports.export import tables_as_rows
+from poolwise.reports.export import profiles_as_rows, tables_as_rows
 from poolwise.reports.paired import LEVEL
+from poolwise.reports.profiles import Profile, problems, profiles
 from poolwise.reports.records import Run, Setting, read_runs
 from poolwise.reports.tables import Summary, summaries
 from poolwise.reports.words import Statement, counted, statements
@@ -28,7 +29,17 @@ if TYPE_CHECKING:
 PAGE = "index.html"
 
 # The names that this module gives to pictures: those of an older report are removed, other files are not touched.
-_PICTURE_NAME = re.compile(r"\d+-(accuracy|difference|nll|times|first-batches|last-batches)\.png")
+_PICTURE_NAME = re.compile(r"\d+-(accuracy|difference|nll|times|first-batches|last-batches)\.png|profiles\.png")
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What the page says about all settings together."""
+
+    profiles: list[Profile]
+    problems: int
+    settings: int
+    picture: "Picture"
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,7 @@ def write_report(runs: Path, out: Path) -> Path:
         Where the page is.
     """
     try:
-        from poolwise.reports.pictures import pictures
+        from poolwise.reports.pictures import pictures, profile_picture
     except ImportError as error:
         raise MissingInputError(
             f"a report needs Matplotlib, which cannot be imported ({error}). Install it: pip install 'poolwise[plot]'"
@@ -66,19 +77,28 @@ def write_report(runs: Path, out: Path) -> Path:
         rows = summaries(group) if group.labelled else []
         drawn = pictures(group, rows) if rows else []
         sections.append(Section(setting, group, statements(group, rows), rows, drawn))
+    overview = None
+    table = problems(groups.values())
+    if len(set(table.setting_P.tolist())) > 1 and (found := profiles(table)):
+        methods = {run.label: run.method for run in every}
+        counts = len(table.setting_P), len(set(table.setting_P.tolist()))
+        overview = Overview(found, *counts, profile_picture(found, methods, *counts))
     contents = {
         f"{number}-{picture.name}.png": picture.png
         for number, section in enumerate(sections, start=1)
         for picture in section.pictures
     }
     tables = tables_as_rows(groups)
+    if overview is not None:
+        contents["profiles.png"] = overview.picture.png
+        tables["profiles"] = profiles_as_rows(overview.profiles)
     contents |= {f"{name}.csv": _as_csv(rows) for name, rows in tables.items()}
-    contents[PAGE] = _render(runs, sections, every, list(tables)).encode()
+    contents[PAGE] = _render(runs, overview, sections, every, list(tables)).encode()
     _write(out, contents)
     return out / PAGE
 
 
-def _render(runs: Path, sections: list[Section], every: list[Run], tables: list[str]) -> str:
+def _render(runs: Path, overview: Overview | None, sections: list[Section], every: list[Run], tables: list[str]) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
         "percent": numbers.percent,
@@ -90,6 +110,7 @@ def _render(runs: Path, sections: list[Section], every: list[Run], tables: list[
     template = environment.from_string(files("poolwise.reports").joinpath("page.html").read_text(encoding="utf-8"))
     return template.render(
         source=runs.resolve().name,
+        overview=overview,
         sections=sections,
         runs=every,
         versions=_versions(every),

@@ -16,6 +16,7 @@ from poolwise.reports.comparable import Comparable
 from poolwise.reports.looks import Look, choose_looks
 from poolwise.reports.numbers import points
 from poolwise.reports.paired import LEVEL
+from poolwise.reports.profiles import Profile
 from poolwise.reports.records import read_thumbnails
 from poolwise.reports.tables import STAGES, Curve, DifferenceCurve, Summary, curves, difference_curves
 
@@ -60,6 +61,28 @@ def pictures(group: Comparable, rows: list[Summary]) -> list[Picture]:
             *_times(rows),
             *_batches(group, rows),
         ]
+
+
+def profile_picture(found: Sequence[Profile], methods: Mapping[str, str], problems: int, settings: int) -> Picture:
+    """Performance profiles over all settings.
+
+    Args:
+        found: the profiles, at least two.
+        methods: the method behind each label.
+        problems: how many problems they are made of.
+        settings: how many settings those belong to.
+    """
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure((_WIDTH, 3.4), layout="constrained")
+        axes = figure.subplots()
+        figures.draw_profiles(axes, found, choose_looks(methods))
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize="small")
+        text = (
+            f"Share of {problems} problems ({settings} groups, each with its seeds) on which a method's error rate at "
+            "the end is at most τ times that of the best; higher is better. In brackets: the mean of the curve. "
+            f"Bands: {LEVEL} bootstrap intervals over groups and seeds."
+        )
+        return _picture("profiles", "Performance profiles", text, figure)
 
 
 def _accuracy(group: Comparable, looks: Mapping[str, Look]) -> Iterator[Picture]:
