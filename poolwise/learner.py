@@ -126,6 +126,9 @@ class ActiveLearner:
         count = min(self.batch_size if batch_size is None else _whole(batch_size), len(self._choices()))
         if count == 0:
             raise StateError("everything in the pool is labelled: there is nothing left to ask for.")
+        if self._rounds and self._rounds[-1].final is not None:  # it goes on after all, with the model it has
+            with self._changing():
+                self._trained = _with(self._rounds.pop(), final=None)
         trained = self.fit()
         with self._changing():
             if not len(self.pool.labelled):
@@ -430,7 +433,8 @@ def simulate(
     """Run a learner against known labels; a round is yielded as soon as its labels are taken.
 
     Args:
-        learner: the learner; one that was interrupted goes on where it was.
+        learner: the learner; one that was interrupted goes on where it was, and one that had come to its end goes on
+            if there is reason to, such as a larger budget.
         oracle: a function from positions in the data to labels, or all labels by position.
         budget: stop when so many examples are labelled in all, those from the start included. The last batch is cut
             to fit.
@@ -440,16 +444,19 @@ def simulate(
     """
     answer = oracle if callable(oracle) else _lookup(oracle, len(learner.pool))
     rules = [*stop, *([] if budget is None else [Budget(budget)])]
-    while not (learner.rounds and learner.rounds[-1].final):
+    while True:
+        ended = bool(learner.rounds) and learner.rounds[-1].final is not None
+        history = learner.rounds[:-1] if ended else learner.rounds
         left = len(learner.pool.unlabelled)
         room = left if budget is None else min(left, budget - len(learner.pool.labelled))
         reason = None
         if learner.pending is None:  # else the labels of the last round are still to come
-            reason = next((why for rule in rules if (why := rule.reason(learner.rounds))), None)
+            reason = next((why for rule in rules if (why := rule.reason(history))), None)
             if reason is None and room <= 0:
                 reason = f"the budget of {budget} labels is used" if left else "everything is labelled"
         if reason is not None:
-            yield learner.finish(reason)
+            if not ended:
+                yield learner.finish(reason)
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SaturationWarning)  # every round's diagnostics say it

@@ -1100,3 +1100,16 @@ def test_rounds_and_queries_survive_json():
     assert cold.diagnostics is None
     assert set(entry.seconds) == {"train", "predict", "select"}
     assert all(value >= 0 for value in entry.seconds.values())
+
+
+def test_a_larger_budget_goes_on_as_if_it_had_been_that_large_from_the_start(tmp_path):
+    this = learner(tmp_path, test=TEST)
+    first = list(pw.simulate(this, Y, budget=16))
+    assert first[-1].final is not None
+    assert list(pw.simulate(this, Y, budget=16)) == []
+    again = pw.ActiveLearner.load(tmp_path)
+    rest = list(pw.simulate(again, Y, budget=26))
+    assert [entry.labelled for entry in rest] == [16, 21, 26]
+    whole = learner(test=TEST)
+    list(pw.simulate(whole, Y, budget=26))
+    assert history(again) == history(whole)
