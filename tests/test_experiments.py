@@ -148,6 +148,17 @@ def test_validation_is_not_in_the_pool_not_even_as_a_copy():
     assert (np.bincount(parts.origins)[np.unique(parts.origins)] == 3).all()
 
 
+def test_images_are_averaged_down():
+    whole, small = (split(DataConfig(name="digits", pool=50, size=size), 0) for size in (None, 4))
+    images = whole.pool.inputs.float()
+    expected = images.reshape(50, 1, 4, 2, 4, 2).mean((3, 5)).round()
+    np.testing.assert_array_equal(small.pool.inputs.numpy(), expected.numpy())
+    assert small.pool.batch(np.arange(2)).shape == (2, 1, 4, 4)
+    assert small.test.inputs.shape[2:] == (4, 4)
+    with pytest.raises(ConfigError, match=r"data\.size"):
+        split(DataConfig(name="digits", size=9), 0)
+
+
 def test_too_much_asked_of_the_data_is_said(config_file, tmp_path):
     config = read_config(config_file, ["data.pool=1290", "data.validation=10"])
     with pytest.raises(ConfigError, match="1300"):
@@ -340,6 +351,19 @@ def test_a_method_without_its_embeddings_is_said(config_file, tmp_path):
     config = read_config(config_file, ["data.pool=40", "data.test=12", "acquisition.labels=8"])
     with pytest.raises(PoolwiseError, match="texts"):
         execute(runs_of(config, tmp_path / "runs")[0])
+
+
+@pytest.mark.parametrize("classifier", ["logistic-regression", "random-forest"])
+def test_committees_on_texts_and_on_numbers(config_file, tmp_path, classifier):
+    lines = "\n".join(f'"{word} {n}",{label}' for label, word in enumerate(["ab", "cd", "ef"]) for n in range(20))
+    (tmp_path / "texts.csv").write_text("text,label\n" + lines + "\n")
+    changes = ["posterior.kind=committee", f"posterior.classifier={classifier}", 'acquisition.methods=["bald"]']
+    numbers = read_config(config_file, [*changes, "acquisition.labels=15"])
+    assert execute(runs_of(numbers, tmp_path / "numbers")[0])[-1].labelled == 15
+    config_file.write_text(TINY.replace('name = "digits"', f'path = "{tmp_path / "texts.csv"}"'))
+    texts = read_config(config_file, [*changes, "data.pool=40", "data.test=12", "acquisition.labels=13"])
+    rounds = execute(runs_of(texts, tmp_path / "texts")[0])
+    assert rounds[-1].metrics["accuracy"] > 0.5
 
 
 def test_datasets_command_lists_all(monkeypatch, capsys):

@@ -210,6 +210,10 @@ def as_examples(data: object, labels: object = None) -> Examples:
             or of (input, label).
         labels: `[N]` labels, where `data` has none.
     """
+    if isinstance(data, TensorExamples) and labels is not None:
+        relabelled = copy.copy(data)
+        relabelled.labels = as_labels(labels, len(data))
+        return relabelled
     if isinstance(data, Examples):
         return data if labels is None else Subset(data, np.arange(len(data)), as_labels(labels, len(data)))
     if isinstance(data, tuple) and len(data) == 2 and labels is None:

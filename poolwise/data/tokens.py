@@ -1,0 +1,95 @@
+"""Texts as tokens, for transformers: tokenised once, kept in one array, padded to the longest text of a batch."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from poolwise.data import checkpoints
+from poolwise.data.examples import Examples, as_examples, as_labels
+from poolwise.errors import ParameterError, ShapeError
+from poolwise.predictions.arrays import Array
+
+PADDING = -1
+"""Stands after the end of the shorter texts of a batch. No token has this id, so nothing of a text is taken for it."""
+
+MAX_LENGTH = 128
+"""Tokens that are kept of a text, unless said otherwise."""
+
+# Texts that are handed to the tokenizer at a time.
+_BLOCK = 1_000
+
+
+class TokenExamples:
+    """Texts as token ids, one after another in one array.
+
+    Args:
+        ids: the ids of all texts, one text after another.
+        lengths: `[N]` how many of them each text has, at least 1.
+        labels: `[N]` labels, whole numbers from 0, or None.
+        class_names: what the classes are called.
+    """
+
+    def __init__(
+        self, ids: Array, lengths: Array, labels: object = None, class_names: Sequence[str] | None = None
+    ) -> None:
+        if len(lengths) and lengths.min() < 1:
+            raise ShapeError(f"every text needs a token, and number {lengths.argmin()} has none.")
+        if lengths.sum() != len(ids):
+            raise ShapeError(f"lengths add up to {lengths.sum()}, and there are {len(ids)} ids. They must be the same.")
+        if len(ids) and ids.min() < 0:
+            raise ParameterError(f"token ids are whole numbers from 0, not {ids.min()}. Leave the padding out.")
+        self.ids = ids.astype(np.int16 if len(ids) and ids.max() < 1 << 15 else np.int32)
+        self.lengths: Array = lengths.astype(np.int32)
+        self._starts = np.cumsum(lengths, dtype=np.int64) - lengths
+        self.labels = None if labels is None else as_labels(labels, len(lengths))
+        self.class_names = None if class_names is None else tuple(class_names)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def batch(self, indices_n: Array) -> Tensor:
+        """`[n, T]` int64 ids, T the length of the longest of these texts; `PADDING` after the end of the others."""
+        lengths_n = self.lengths[indices_n]
+        positions_T = np.arange(lengths_n.max(initial=0))
+        inside_n_T = positions_T < lengths_n[:, None]
+        batch_n_T = np.full(inside_n_T.shape, PADDING, np.int64)
+        batch_n_T[inside_n_T] = self.ids[(self._starts[indices_n][:, None] + positions_T)[inside_n_T]]
+        return torch.from_numpy(batch_n_T)
+
+
+def tokenise(data: object, tokenizer: str | Path, max_length: int = MAX_LENGTH) -> TokenExamples:
+    """Texts as the token ids that a transformer takes.
+
+    Args:
+        data: examples that are texts, or a list of texts.
+        tokenizer: the checkpoint whose tokenizer it is: a folder, or a name on the Hugging Face hub.
+        max_length: tokens that are kept of a text, those that mark its beginning and end included.
+    """
+    examples = as_examples(data)
+    loaded = checkpoints.load("AutoTokenizer", tokenizer)
+    limit = int(loaded.model_max_length)
+    if isinstance(max_length, bool) or not isinstance(max_length, int) or not 1 <= max_length <= limit:
+        raise ParameterError(
+            f"max_length must be a whole number from 1 to {limit} for {tokenizer}, not {max_length!r}."
+        )
+    # A text without any token gets the one that stands for the unknown, or the one that marks an end.
+    nothing = next((token for token in (loaded.unk_token_id, loaded.eos_token_id) if token is not None), 0)
+    ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    for texts in blocks(examples, _BLOCK):
+        rows = loaded(texts, truncation=True, max_length=max_length, return_attention_mask=False)["input_ids"]
+        rows = [row or [nothing] for row in rows]
+        ids.append(np.concatenate([np.array(row, np.int32) for row in rows]))
+        lengths.append(np.array([len(row) for row in rows], np.int32))
+    return TokenExamples(np.concatenate(ids), np.concatenate(lengths), examples.labels, examples.class_names)
+
+
+def blocks(examples: Examples, size: int) -> Iterator[list[str]]:
+    """The texts of examples, so many at a time."""
+    for start in range(0, len(examples), size):
+        texts = examples.batch(np.arange(start, min(start + size, len(examples))))
+        if isinstance(texts, Tensor) or not all(isinstance(text, str) for text in texts):
+            raise ParameterError("these examples are no texts, so there is nothing to tokenise or to encode in them.")
+        yield texts
