@@ -22,7 +22,7 @@ from poolwise.progress import Report, silent
 from poolwise.seeding import child_seed, stream, torch_generator
 
 # Rows of a validation set that go through a network at a time.
-_CHUNK = 1_000
+_CHUNK = 256
 _UNKNOWN = torch.empty(0)
 _COUNTS = ("batch_size", "epochs", "steps", "patience", "look_every", "min_steps")
 

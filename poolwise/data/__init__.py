@@ -1,6 +1,7 @@
 """Data: sets by name, a user's own, and the examples that all of them become."""
 
 from poolwise.data.catalogue import DataSet, Status, datasets_table, load
+from poolwise.data.encoding import Encoder, encode, encoded
 from poolwise.data.examples import (
     DatasetExamples,
     Examples,
@@ -15,11 +16,13 @@ from poolwise.data.examples import (
 from poolwise.data.own import OpenedData, open_data
 from poolwise.data.repeats import Repeated
 from poolwise.data.specs import SPECS, Form, Hub, Spec, find_spec
+from poolwise.data.tokens import TokenExamples, tokenise
 
 __all__ = [
     "SPECS",
     "DataSet",
     "DatasetExamples",
+    "Encoder",
     "Examples",
     "Form",
     "Hub",
@@ -31,11 +34,15 @@ __all__ = [
     "Subset",
     "TensorExamples",
     "TextExamples",
+    "TokenExamples",
     "as_examples",
     "as_labels",
     "datasets_table",
+    "encode",
+    "encoded",
     "find_spec",
     "load",
     "needed_labels",
     "open_data",
+    "tokenise",
 ]

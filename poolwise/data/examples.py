@@ -197,6 +197,12 @@ class Subset:
         """What the classes are called."""
         return self._examples.class_names or self._names
 
+    @property
+    def lengths(self) -> Array | None:
+        """`[n]` how long each input is, where they differ, or None; inputs of like length are predicted together."""
+        lengths: Array | None = getattr(self._examples, "lengths", None)
+        return None if lengths is None else lengths[self._indices]
+
     def batch(self, indices_n: Array) -> Inputs:
         """The inputs at some positions of the subset."""
         return self._examples.batch(self._indices[indices_n])

@@ -1,7 +1,9 @@
 """Texts as tokens, for transformers: tokenised once, kept in one array, padded to the longest text of a batch."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,22 +70,37 @@ def tokenise(data: object, tokenizer: str | Path, max_length: int = MAX_LENGTH) 
         tokenizer: the checkpoint whose tokenizer it is: a folder, or a name on the Hugging Face hub.
         max_length: tokens that are kept of a text, those that mark its beginning and end included.
     """
-    examples = as_examples(data)
     loaded = checkpoints.load("AutoTokenizer", tokenizer)
-    limit = int(loaded.model_max_length)
-    if isinstance(max_length, bool) or not isinstance(max_length, int) or not 1 <= max_length <= limit:
+    least, most = least_length(loaded), int(loaded.model_max_length)
+    if isinstance(max_length, bool) or not isinstance(max_length, int) or not least <= max_length <= most:
         raise ParameterError(
-            f"max_length must be a whole number from 1 to {limit} for {tokenizer}, not {max_length!r}."
+            f"max_length must be a whole number from {least} to {most} for {tokenizer}, not {max_length!r}."
         )
+    return tokens_of(as_examples(data), loaded, max_length)
+
+
+def tokens_of(examples: Examples, tokenizer: Any, max_length: int) -> TokenExamples:
+    """Texts as token ids.
+
+    Args:
+        examples: examples that are texts.
+        tokenizer: the tokenizer, loaded.
+        max_length: tokens that are kept of a text.
+    """
     # A text without any token gets the one that stands for the unknown, or the one that marks an end.
-    nothing = next((token for token in (loaded.unk_token_id, loaded.eos_token_id) if token is not None), 0)
+    nothing = next((token for token in (tokenizer.unk_token_id, tokenizer.eos_token_id) if token is not None), 0)
     ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     for texts in blocks(examples, _BLOCK):
-        rows = loaded(texts, truncation=True, max_length=max_length, return_attention_mask=False)["input_ids"]
+        rows = tokenizer(texts, truncation=True, max_length=max_length, return_attention_mask=False)["input_ids"]
         rows = [row or [nothing] for row in rows]
-        ids.append(np.concatenate([np.array(row, np.int32) for row in rows]))
+        ids.append(np.fromiter(chain.from_iterable(rows), np.int32))
         lengths.append(np.array([len(row) for row in rows], np.int32))
     return TokenExamples(np.concatenate(ids), np.concatenate(lengths), examples.labels, examples.class_names)
+
+
+def least_length(tokenizer: Any) -> int:
+    """The tokens of the shortest text that says anything: those that mark beginning and end, and one more."""
+    return int(tokenizer.num_special_tokens_to_add()) + 1
 
 
 def blocks(examples: Examples, size: int) -> Iterator[list[str]]:

@@ -11,15 +11,18 @@ from torch import nn
 
 from poolwise import data as sources
 from poolwise import models
+from poolwise.data.encoding import default_cache, encoded
 from poolwise.data.examples import Examples, Subset, TensorExamples, as_examples
 from poolwise.data.pool import Pool
 from poolwise.data.repeats import Repeated
+from poolwise.data.tokens import tokenise
 from poolwise.errors import ConfigError
 from poolwise.experiments.config import Config, DataConfig, ModelConfig
 from poolwise.models.inputs import network_inputs
 from poolwise.posteriors import DeepEnsemble, DropoutEnsemble, MCDropout, Posterior
 from poolwise.posteriors.posterior import Way
 from poolwise.predictions.arrays import Array
+from poolwise.progress import Report, silent
 from poolwise.seeding import stream
 
 
@@ -43,8 +46,20 @@ class Split:
 
 
 @cache
-def source(config: DataConfig) -> tuple[Examples, Examples, int]:
-    """Training set, test set and number of classes; read once a process."""
+def source(config: DataConfig, tokens: tuple[str, int] | None = None) -> tuple[Examples, Examples, int]:
+    """Training set, test set and number of classes; read once a process.
+
+    Args:
+        config: which data.
+        tokens: for texts that a transformer reads: its checkpoint, and how many tokens of a text are kept.
+    """
+    if tokens is None:
+        return _read(config)
+    train, test, classes = source(config)
+    return tokenise(train, *tokens), tokenise(test, *tokens), classes
+
+
+def _read(config: DataConfig) -> tuple[Examples, Examples, int]:
     if config.name is not None:
         loaded = sources.load(config.name, config.root, check=config.check, hub=config.hub)
         return _resized(loaded.train, config.size), _resized(loaded.test, config.size), len(loaded.class_names)
@@ -71,9 +86,17 @@ def _resized(examples: Examples, size: int | None) -> Examples:
     return small
 
 
-def split(config: DataConfig, seed: int) -> Split:
-    """The data of one seed: methods and posteriors on one seed get the same."""
-    train, test, classes = source(config)
+def split(config: DataConfig, seed: int, tokens: tuple[str, int] | None = None, report: Report = silent) -> Split:
+    """The data of one seed: methods and posteriors on one seed get the same.
+
+    Args:
+        config: which data.
+        seed: where the draws come from.
+        tokens: for texts that a transformer reads, see `source`.
+        report: told about progress.
+    """
+    train, test, classes = source(config, tokens)
+    ready = partial(_encoded, config, report)
     wanted = (config.pool or len(train) - config.validation) + config.validation
     if not config.validation < wanted <= len(train):
         raise ConfigError(
@@ -81,14 +104,15 @@ def split(config: DataConfig, seed: int) -> Split:
         )
     order = stream(seed, "pool").permutation(len(train))
     held, kept = np.sort(order[: config.validation]), np.sort(order[config.validation : wanted])
-    pool = _part(train, kept)
+    pool = ready(_part(train, kept))
     origins = np.tile(kept, config.repeats)
     if config.repeats > 1:
         if not isinstance(pool, TensorExamples):
             raise ConfigError("data.repeats is for images and other numbers; these examples are not held as such.")
         pool = Repeated(pool, config.repeats, config.noise, seed)
     judged = test if config.test is None else _part(test, stream(0, "test set").permutation(len(test))[: config.test])
-    return Split(pool, _part(train, held) if len(held) else None, judged, origins, classes)
+    validation = ready(_part(train, held)) if len(held) else None
+    return Split(pool, validation, ready(judged), origins, classes)
 
 
 def _part(examples: Examples, indices_n: Array) -> Examples:
@@ -96,6 +120,13 @@ def _part(examples: Examples, indices_n: Array) -> Examples:
     if isinstance(examples, TensorExamples) and len(indices_n) < len(examples):
         return examples.take(indices_n)
     return examples if len(indices_n) == len(examples) else Subset(examples, indices_n)
+
+
+def _encoded(config: DataConfig, report: Report, examples: Examples) -> Examples:
+    """Embeddings in place of texts, if there is an encoder."""
+    if config.encoder is None:
+        return examples
+    return encoded(examples, config.encoder, cache=default_cache(), report=report)
 
 
 def start(config: Config, parts: Split, seed: int) -> Pool:
@@ -156,7 +187,8 @@ def posterior(config: Config, parts: Split, seed: int) -> Posterior:
 def network(config: ModelConfig, shape: tuple[int, ...], classes: int) -> nn.Module:
     """A new network; its initial weights come from PyTorch's state."""
     made = models.make(config.name, shape, classes, **config.parameters)
-    return models.glorot_(made, torch.default_generator) if config.glorot else made
+    pretrained = isinstance(made, models.Transformer)  # which draws its new layers itself
+    return models.glorot_(made, torch.default_generator) if config.glorot and not pretrained else made
 
 
 def _classifier(name: str, texts: bool) -> object:

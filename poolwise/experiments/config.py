@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
 from poolwise import registry
+from poolwise.data.tokens import MAX_LENGTH
 from poolwise.errors import ConfigError, FileError, ParameterError
+from poolwise.models.transformer import CHECKPOINT
 from poolwise.training import Training
 
 
@@ -35,6 +37,7 @@ class DataConfig(Section):
         validation: how many examples are kept for early stopping; they are not in the pool.
         test: how many test examples to judge on; all by default.
         test_share: for `path`: share of the examples that are kept for testing.
+        encoder: for texts: a checkpoint that encodes them, once; networks are then trained on the embeddings.
     """
 
     name: str | None = None
@@ -49,6 +52,7 @@ class DataConfig(Section):
     validation: int = Field(0, ge=0)
     test: PositiveInt | None = None
     test_share: float = Field(0.2, gt=0, lt=1)
+    encoder: str | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> "DataConfig":
@@ -68,6 +72,13 @@ class ModelConfig(BaseModel):
     def parameters(self) -> dict[str, Any]:
         """The network's own parameters."""
         return {name: tuple(v) if isinstance(v, list) else v for name, v in (self.model_extra or {}).items()}
+
+    @property
+    def tokens(self) -> tuple[str, int] | None:
+        """For a transformer: the checkpoint whose tokens it takes, and how many of them a text has at most."""
+        if self.name != "transformer":
+            return None
+        return self.parameters.get("checkpoint", CHECKPOINT), self.parameters.get("max_length", MAX_LENGTH)
 
 
 class PosteriorConfig(Section):
@@ -172,6 +183,14 @@ class Config(Section):
     def _distinct_seeds(self) -> "Config":
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds must differ from each other")
+        return self
+
+    @model_validator(mode="after")
+    def _texts_once(self) -> "Config":
+        if self.data.encoder is not None and self.model.tokens is not None:
+            raise ValueError(
+                "data.encoder turns texts into embeddings, and the model transformer reads texts: drop one"
+            )
         return self
 
 

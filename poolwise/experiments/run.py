@@ -5,6 +5,7 @@ import importlib.metadata
 import io
 import json
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from poolwise.rounds import Round
 from poolwise.storage import read_json, replacing, write_json
 
 _PACKAGES = ("poolwise", "torch", "numpy", "scikit-learn")
+_OPTIONAL = ("transformers",)  # where it was used
 
 # Pictures of at most so many picks of a round are kept, for the report.
 _THUMBNAILS = 20
@@ -76,7 +78,7 @@ def execute(run: Run, report: Report = silent, listener: Listener = lambda entry
     run.folder.mkdir(parents=True, exist_ok=True)
     with _alone(run.folder), threads_an_operation(run.config.threads):
         _describe(run)
-        parts = split(run.config.data, run.seed)
+        parts = split(run.config.data, run.seed, run.config.model.tokens, report)
         learner = ActiveLearner(
             posterior(run.config, parts, run.seed),
             start(run.config, parts, run.seed),
@@ -110,7 +112,8 @@ def finished(folder: Path) -> bool:
 
 def versions() -> dict[str, str]:
     """What the numbers of a run may depend on."""
-    packages = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    imported = [name for name in _OPTIONAL if name in sys.modules]
+    packages = {name: importlib.metadata.version(name) for name in (*_PACKAGES, *imported)}
     return {"python": platform.python_version(), "machine": platform.machine(), **packages}
 
 

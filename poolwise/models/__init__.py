@@ -1,4 +1,5 @@
-"""Reference networks: float32 inputs in, logits out, dropout as modules, and a last linear layer named `head`.
+"""Reference networks: float32 inputs (token ids for `transformer`) in, logits out, dropout as modules, and a last
+linear layer named `head`.
 
 Each is a function of the shape of one input and the number of classes. What they return is an ordinary PyTorch module:
 any other will do as well wherever Poolwise takes a network.
@@ -9,8 +10,10 @@ from poolwise.models.head import linear, mlp
 from poolwise.models.initialise import build, glorot_
 from poolwise.models.registry import make, names
 from poolwise.models.resnet import resnet_18
+from poolwise.models.transformer import Transformer, transformer
 
 __all__ = [
+    "Transformer",
     "batchbald_cnn",
     "build",
     "cifar_cnn",
@@ -21,4 +24,5 @@ __all__ = [
     "mlp",
     "names",
     "resnet_18",
+    "transformer",
 ]

@@ -11,6 +11,7 @@ from poolwise.errors import ParameterError
 from poolwise.models.cnn import batchbald_cnn, cifar_cnn, emnist_cnn
 from poolwise.models.head import linear, mlp
 from poolwise.models.resnet import resnet_18
+from poolwise.models.transformer import transformer
 from poolwise.registry import Parameter
 
 _MODELS: dict[str, Callable[..., nn.Module]] = {
@@ -20,6 +21,7 @@ _MODELS: dict[str, Callable[..., nn.Module]] = {
     "linear": linear,
     "mlp": mlp,
     "resnet-18": resnet_18,
+    "transformer": transformer,
 }
 
 

@@ -116,7 +116,7 @@ def predict(
     if out is not None and (out.suffix != ".npy" or not out.parent.is_dir()):
         raise FileError(f"out must be a .npy file in a folder that exists, not {out}.")
     sheet: _Sheet | None = None
-    features: list[Array] = []
+    features_N_D: Array | None = None
 
     def work(inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         samples, features_n_D = sampler.both(inputs) if embeddings else (sampler.samples(inputs), None)
@@ -135,9 +135,9 @@ def predict(
                     sheet = _Sheet(len(data), K, C, memory, out)
                 sheet.values[rows] = log_probs_n_K_C.numpy()
                 if features_n_D is not None:
-                    features.append(features_n_D.numpy())
+                    features_N_D = _put(features_N_D, rows, features_n_D.numpy(), len(data))
         assert sheet is not None
-        return sheet.finish(np.concatenate(features) if features else None)
+        return sheet.finish(features_N_D)
     finally:
         if sheet is not None:
             sheet.clear()
@@ -146,7 +146,19 @@ def predict(
 def embed(sampler: Sampler, data: Examples, device: torch.device, memory: int) -> Array:
     """`[N, D]` float32 embeddings of all examples."""
     work = lambda inputs: sampler.features(inputs).float().cpu().numpy()  # noqa: E731
-    return np.concatenate([part for _, part in _chunks(sampler, data, device, memory, work, silent)])
+    features_N_D: Array | None = None
+    for rows, part_n_D in _chunks(sampler, data, device, memory, work, silent):
+        features_N_D = _put(features_N_D, rows, part_n_D, len(data))
+    assert features_N_D is not None
+    return features_N_D
+
+
+def _put(whole_N: Array | None, rows: Array, part_n: Array, count: int) -> Array:
+    """The whole with a part put in its place; made when the first part comes."""
+    if whole_N is None:
+        whole_N = np.empty((count, *part_n.shape[1:]), part_n.dtype)
+    whole_N[rows] = part_n
+    return whole_N
 
 
 def _chunks(
@@ -156,18 +168,25 @@ def _chunks(
     memory: int,
     work: Callable[[Tensor], Result],
     report: Report,
-) -> Generator[tuple[slice, Result], None, None]:
-    """A function's results on all inputs, chunk by chunk, in order."""
+) -> Generator[tuple[Array, Result], None, None]:
+    """A function's results on all inputs, chunk by chunk, with the positions in the data that they are of.
+
+    Inputs that differ in length are read longest first, so that those of a chunk need little padding.
+    """
     if not len(data):
         raise ShapeError("there are no examples to predict.")
+    lengths_N: Array | None = getattr(data, "lengths", None)
+    order_N = np.arange(len(data)) if lengths_N is None else np.argsort(-lengths_N, kind="stable")
     with one_thread_an_operation():
-        step = _rows_a_chunk(sampler, data, device, memory)
-        parts = [slice(start, min(start + step, len(data))) for start in range(0, len(data), step)]
+        step = _rows_a_chunk(sampler, data, order_N, device, memory)
+        parts = [order_N[start : start + step] for start in range(0, len(data), step)]
         inputs = _Inputs(data, parts, device)
         results = ordered_map(work, inputs) if device.type == "cpu" else map(work, inputs)
+        done = 0
         for rows, result in zip(parts, results, strict=True):
             yield rows, result
-            report("predicting", rows.stop, len(data))
+            done += len(rows)
+            report("predicting", done, len(data))
 
 
 def read(data: Examples, indices_n: Array, device: torch.device) -> Tensor:
@@ -176,11 +195,11 @@ def read(data: Examples, indices_n: Array, device: torch.device) -> Tensor:
 
 
 def read_once(data: Examples) -> Examples:
-    """The same examples with their inputs in one tensor, unless that would be too large."""
+    """The same examples with their inputs in one tensor, unless that would be too large, or they are token ids."""
     if not len(data) or isinstance(data, TensorExamples):
         return data
     first = network_inputs(data.batch(np.arange(1)))
-    if first.nbytes * len(data) > _READ_ONCE:
+    if not first.is_floating_point() or first.nbytes * len(data) > _READ_ONCE:
         return data
     return TensorExamples(network_inputs(data.batch(np.arange(len(data)))), data.labels, data.class_names)
 
@@ -224,15 +243,14 @@ def penultimate(network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
 class _Inputs(Sequence[Tensor]):
     """The inputs of each chunk, read when they are asked for: by the thread that asks, which a data set may rely on."""
 
-    def __init__(self, data: Examples, parts: Sequence[slice], device: torch.device) -> None:
+    def __init__(self, data: Examples, parts: Sequence[Array], device: torch.device) -> None:
         self._data, self._parts, self._device = data, parts, device
 
     def __len__(self) -> int:
         return len(self._parts)
 
     def __getitem__(self, part: int) -> Tensor:  # type: ignore[override]
-        rows = self._parts[part]
-        return read(self._data, np.arange(rows.start, rows.stop), self._device)
+        return read(self._data, self._parts[part], self._device)
 
 
 class _Sheet:
@@ -289,9 +307,9 @@ class _Meter(TorchFunctionMode):
         return result
 
 
-def _rows_a_chunk(sampler: Sampler, data: Examples, device: torch.device, memory: int) -> int:
-    """How many rows may go through the networks at a time, from the size of the results of a few."""
-    probe = read(data, np.arange(min(4, len(data))), device)
+def _rows_a_chunk(sampler: Sampler, data: Examples, order_N: Array, device: torch.device, memory: int) -> int:
+    """How many rows may go through the networks at a time, from the size of the results of the first."""
+    probe = read(data, order_N[:4], device)
     with _Meter() as meter, closing(sampler.samples(probe)) as samples:
         logits = next(samples)
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(probe):
