@@ -77,8 +77,8 @@ def execute(run: Run, report: Report = silent, listener: Listener = lambda entry
     """
     run.folder.mkdir(parents=True, exist_ok=True)
     with _alone(run.folder), threads_an_operation(run.config.threads):
-        _describe(run)
         parts = split(run.config.data, run.seed, run.config.model.tokens, report)
+        _describe(run)
         learner = ActiveLearner(
             posterior(run.config, parts, run.seed),
             start(run.config, parts, run.seed),
