@@ -145,7 +145,8 @@ def main() -> None:
         "",
         "## Five members",
         "",
-        f"Seconds for {steps // 4} steps of the CNN and {steps} of the MLP at batch 64. `auto` takes the fastest.",
+        f"Seconds for {steps // 4} steps of the CNN and {steps} of the MLP at batch 64. "
+        "`auto` trains dense networks together, which needs no processes, and others in processes.",
         "",
         "| network | one after another | in processes | together |",
         "| --- | --- | --- | --- |",
