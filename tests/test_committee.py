@@ -303,3 +303,12 @@ def test_what_is_missing_is_asked_for(data):
     words = Committee(make_pipeline(TfidfVectorizer(), MultinomialNB()), 2).fit((TEXTS, TONES))
     with pytest.raises(errors.MissingInputError, match="no embeddings of texts"):
         words.predict(TEXTS, embeddings=True)
+
+
+def test_predictions_that_do_not_fit_the_budget_are_mapped():
+    inputs, labels = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
+    committee = Committee(LogisticRegression(), 4).fit((inputs, labels))
+    in_memory, mapped = committee.predict(inputs), committee.predict(inputs, memory=1_000)
+    assert "mapped" in repr(mapped)
+    assert "mapped" not in repr(in_memory)
+    assert torch.equal(in_memory.rows(np.arange(60)).probs, mapped.rows(np.arange(60)).probs)

@@ -18,7 +18,7 @@ import poolwise as pw
 from poolwise import errors, models
 from poolwise.models.dropout import Call, controlled, dropout_layers
 from poolwise.parallel import one_thread_an_operation
-from poolwise.posteriors import consistent, networks
+from poolwise.posteriors import consistent, networks, sheet
 from poolwise.posteriors.consistent import ConsistentDropout, Masks
 from poolwise.posteriors.posterior import NetworkPosterior
 from poolwise.seeding import child_seed
@@ -713,7 +713,7 @@ def test_the_module_is_as_before_after_an_exception(monkeypatch, tmp_path, globa
 def test_threads_are_put_back_when_a_prediction_cannot_be_stored(monkeypatch):
     torch.set_num_threads(2)
     monkeypatch.setattr(networks, "_ROWS", 4)
-    monkeypatch.setattr(networks, "_Sheet", lambda *_: 1 / 0)
+    monkeypatch.setattr(networks, "Sheet", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError) as caught:
         pw.mc_dropout(made(mlp), inputs(40), 3)
     assert torch.get_num_threads() == 2
@@ -821,7 +821,7 @@ def umask():
 
 
 def test_a_small_budget_sends_results_to_a_mapped_file_with_the_same_values(monkeypatch, tmp_path):
-    monkeypatch.setattr(networks.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(sheet.tempfile, "gettempdir", lambda: str(tmp_path))
     network, x = made(mlp), inputs(200)
     expected = pw.mc_dropout(network, x, 8, embeddings=True)
     assert "mapped" not in repr(expected)

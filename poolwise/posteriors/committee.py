@@ -13,6 +13,7 @@ from torch import Tensor
 from poolwise import memory as budget
 from poolwise.data.examples import Examples, Inputs, as_examples, needed_labels
 from poolwise.errors import EmptyPoolError, LabelError, MissingInputError, ParameterError, StateError
+from poolwise.posteriors.sheet import Sheet
 from poolwise.predictions import Predictions
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
@@ -101,7 +102,8 @@ class Committee:
         Args:
             data: examples.
             embeddings: whether to add `[N, D]` embeddings: the inputs themselves, where they are numbers.
-            memory: working memory beside the result, in bytes or as `"500MB"`; no result depends on it.
+            memory: bytes, or a text such as `"2GB"`: predictions that do not fit half of it go to a mapped file. No
+                result depends on it.
             report: told about progress.
         """
         if not self._members:
@@ -117,17 +119,20 @@ class Committee:
                 "a committee has no embeddings of texts. Add some with predictions.with_embeddings(...)."
             )
         step = budget.block_rows(_TEXT_BYTES if D is None else 8 * D, space)
-        probs_N_K_C = np.zeros((N, len(self._members), self._C), np.float32)
+        sheet = Sheet("probs", (N, len(self._members), self._C), space)
         features_N_D = np.empty((N, D or 0), np.float32) if embeddings else None
-        for start in range(0, N, step):
-            rows = slice(start, min(start + step, N))
-            inputs = _read(examples, np.arange(rows.start, rows.stop))
-            for k, member in enumerate(self._members):
-                probs_N_K_C[rows, k][:, member.classes] = member.classifier.predict_proba(inputs)
-            if features_N_D is not None:
-                features_N_D[rows] = inputs
-            report("predicting", rows.stop, N)
-        return Predictions.from_probs(probs_N_K_C, embeddings=features_N_D)
+        try:
+            for start in range(0, N, step):
+                rows = slice(start, min(start + step, N))
+                inputs = _read(examples, np.arange(rows.start, rows.stop))
+                for k, member in enumerate(self._members):
+                    sheet.values[rows, k][:, member.classes] = member.classifier.predict_proba(inputs)
+                if features_N_D is not None:
+                    features_N_D[rows] = inputs
+                report("predicting", rows.stop, N)
+            return sheet.finish(features_N_D)
+        finally:
+            sheet.clear()
 
     def embed(self, data: object, *, memory: int | str = budget.DEFAULT) -> Array:
         """`[N, D]` float32: the inputs themselves, where they are numbers."""

@@ -11,6 +11,7 @@ its `forward` does, without tracing.
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any, Literal
 
 import torch
@@ -21,6 +22,7 @@ from torch.utils._pytree import tree_leaves
 
 from poolwise.errors import ParameterError
 from poolwise.models.dropout import Call, controlled, dropout_layers
+from poolwise.models.modes import evaluating
 from poolwise.seeding import stream
 
 # Masks kept between chunks of a pool (bytes); those that do not fit are drawn again, with the same result.
@@ -174,23 +176,18 @@ class ConsistentDropout:
         self._pass = _Pass()
 
     def __enter__(self) -> "ConsistentDropout":
-        self._modes = {module: module.training for module in self._module.modules()}
-        self._module.eval()
-        self._control = controlled(self._module, self._draw)
-        self._control.__enter__()
-        self._handles = []
-        for layer in self._layers.values():
-            self._handles.append(layer.register_forward_pre_hook(self._enter_layer))
-            # Before the hook that drops, so that the product with the mask counts as outside the layer.
-            self._handles.append(layer.register_forward_hook(self._leave_layer, prepend=True))
+        with ExitStack() as stack:
+            stack.enter_context(evaluating(self._module))
+            stack.enter_context(controlled(self._module, self._draw))
+            for layer in self._layers.values():
+                stack.callback(layer.register_forward_pre_hook(self._enter_layer).remove)
+                # Before the hook that drops, so that the product with the mask counts as outside the layer.
+                stack.callback(layer.register_forward_hook(self._leave_layer, prepend=True).remove)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._control.__exit__(None, None, None)
-        for module, mode in self._modes.items():
-            module.training = mode
+        self._stack.close()
 
     def samples(self, inputs: Tensor, count: int) -> Iterator[Tensor]:
         """The module's output for the same inputs under the masks of sample 0, 1, ..., count - 1."""

@@ -1,7 +1,5 @@
 """What all posteriors made of networks share: prediction in chunks, embeddings, and where the results are put."""
 
-import os
-import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
@@ -20,6 +18,7 @@ from poolwise.models.inputs import layout, network_inputs
 from poolwise.models.modes import evaluating
 from poolwise.parallel import one_thread_an_operation, ordered_map
 from poolwise.posteriors.consistent import ConsistentDropout
+from poolwise.posteriors.sheet import Sheet
 from poolwise.posteriors.thinned import ThinnedDropout, can_be_thinned
 from poolwise.predictions import Predictions
 from poolwise.predictions.arrays import Array
@@ -115,7 +114,7 @@ def predict(
     """
     if out is not None and (out.suffix != ".npy" or not out.parent.is_dir()):
         raise FileError(f"out must be a .npy file in a folder that exists, not {out}.")
-    sheet: _Sheet | None = None
+    sheet: Sheet | None = None
     features_N_D: Array | None = None
 
     def work(inputs: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -132,7 +131,7 @@ def predict(
             for rows, (log_probs_n_K_C, features_n_D) in chunks:
                 if sheet is None:
                     _, K, C = log_probs_n_K_C.shape
-                    sheet = _Sheet(len(data), K, C, memory, out)
+                    sheet = Sheet("log-probs", (len(data), K, C), memory, out)
                 sheet.values[rows] = log_probs_n_K_C.numpy()
                 if features_n_D is not None:
                     features_N_D = _put(features_N_D, rows, features_n_D.numpy(), len(data))
@@ -251,45 +250,6 @@ class _Inputs(Sequence[Tensor]):
 
     def __getitem__(self, part: int) -> Tensor:  # type: ignore[override]
         return read(self._data, self._parts[part], self._device)
-
-
-class _Sheet:
-    """Room for `[N, K, C]` log-probabilities, in memory or in a file."""
-
-    def __init__(self, N: int, K: int, C: int, memory: int, out: Path | None) -> None:
-        self._out, self._partial = out, None
-        if out is None and memory // 8 >= N * K * C:
-            self.values: Array = np.empty((N, K, C), np.float32)
-            return
-        folder = Path(tempfile.gettempdir()) if out is None else out.parent
-        self._partial = folder / f".poolwise-{os.getpid()}-{threading.get_ident()}-{id(self)}.npy"
-        try:
-            self.values = np.lib.format.open_memmap(self._partial, "w+", np.float32, (N, K, C))
-            if hasattr(os, "posix_fallocate"):  # a full disk is then an error now, not a crash when pages are written
-                with self._partial.open("r+b") as file:
-                    os.posix_fallocate(file.fileno(), 0, self._partial.stat().st_size)
-        except OSError as error:
-            self.clear()
-            raise FileError(
-                f"there is no room for predictions of {4 * N * K * C / 1e9:.1f} GB in {folder} ({error.strerror}). "
-                "Free some, or pass out= with a path elsewhere."
-            ) from error
-
-    def clear(self) -> None:
-        """Remove what is unfinished."""
-        if self._partial is not None:
-            self._partial.unlink(missing_ok=True)
-
-    def finish(self, embeddings: Array | None) -> Predictions:
-        """The predictions as they are stored."""
-        if self._partial is None:
-            return Predictions.from_log_probs(self.values, embeddings=embeddings, validate=False)
-        self.values.flush()  # type: ignore[attr-defined]
-        del self.values
-        path = self._partial if self._out is None else self._out
-        self._partial.replace(path)
-        # Without `out`, the mapping keeps the contents when the file is removed, until the predictions are gone.
-        return Predictions.open(path, embeddings=embeddings, validate=False)
 
 
 class _Meter(TorchFunctionMode):
