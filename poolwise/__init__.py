@@ -3,7 +3,7 @@
 from poolwise import data, errors, metrics, models, posteriors, scores, selection, stopping
 from poolwise.data.pool import Pool
 from poolwise.errors import SaturationWarning
-from poolwise.learner import ActiveLearner, simulate
+from poolwise.learner import ActiveLearner
 from poolwise.posteriors.trained import ensemble, mc_dropout
 from poolwise.predictions import Predictions
 from poolwise.query import Query
@@ -11,6 +11,7 @@ from poolwise.registry import methods
 from poolwise.rounds import Round
 from poolwise.selection.batch import Batch, Diagnostics
 from poolwise.selection.select import select
+from poolwise.simulation import simulate
 from poolwise.training import Training
 
 __version__ = "0.1.0"

@@ -1,26 +1,24 @@
 """The whole algorithm on one page: train, predict, select, take labels, and go on from there after any interruption."""
 
 import json
-import pickle
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, BinaryIO, Self, cast
 
-import cloudpickle
 import numpy as np
 import torch
 
 from poolwise import memory as budget
 from poolwise import registry
-from poolwise.data.examples import Examples, as_examples, as_labels, needed_labels
+from poolwise.checkpoint import CLASSES, OBJECTS, STATE, WEIGHTS, Checkpoint, read_objects, read_state
+from poolwise.data.examples import Examples, as_examples, needed_labels
 from poolwise.data.pool import Pool
-from poolwise.errors import FileError, LabelError, MissingInputError, ParameterError, SaturationWarning, StateError
-from poolwise.metrics import evaluate
+from poolwise.errors import FileError, LabelError, MissingInputError, ParameterError, StateError
+from poolwise.metrics import evaluate, kappa
 from poolwise.posteriors.posterior import Posterior
 from poolwise.predictions import Predictions
 from poolwise.predictions.arrays import Array
@@ -30,10 +28,6 @@ from poolwise.rounds import Round
 from poolwise.scores.pool import score_pool
 from poolwise.seeding import child_seed, stream
 from poolwise.selection.select import select
-from poolwise.stopping import Budget, Rule
-from poolwise.storage import read_json, replacing, write_json
-
-_STATE, _OBJECTS, _WEIGHTS, _CLASSES = "learner.json", "objects.pkl", "weights-{:0>5}.pt", "classes-{:0>5}.npy"
 
 
 class ActiveLearner:
@@ -94,14 +88,18 @@ class ActiveLearner:
         self._model = 0  # the number of the model that the posterior holds; 0 for none
         self._classes_N: Array | None = None  # what the last model says of each example, -1 where it was not asked
         self._classes_round = 0  # the round of that model
-        self._written: set[str] = set()  # which files of model and classes are on the disk
-        self._saved = False  # whether the state is
-        self.directory = None if directory is None else Path(directory)
-        if self.directory is not None:
-            if (self.directory / _STATE).exists():
-                self._resume(_read_state(self.directory / _STATE))
+        self._saved = False  # whether the checkpoint is up to date with the model
+        self._checkpoint = None if directory is None else Checkpoint(Path(directory))
+        if self._checkpoint is not None:
+            if (self._checkpoint.folder / STATE).exists():
+                self._resume(self._checkpoint)
             else:
                 self.save()
+
+    @property
+    def directory(self) -> Path | None:
+        """Where the state is kept."""
+        return None if self._checkpoint is None else self._checkpoint.folder
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -264,15 +262,13 @@ class ActiveLearner:
         A learner with a directory does this by itself at every change.
         """
         if directory is not None:
-            self.directory, self._written = Path(directory), set()
-        if self.directory is None:
+            self._checkpoint = Checkpoint(Path(directory))
+        if self._checkpoint is None:
             raise StateError('this learner has no directory. Pass one: learner.save("runs/mine").')
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"cannot make the directory {self.directory} ({error.strerror}).") from error
+        self._checkpoint.make()
         if self._self_contained:
-            self._save_objects(self.directory / _OBJECTS)
+            objects = {"posterior": self.posterior, "data": self.pool.data}
+            self._checkpoint.write_objects({**objects, "test": self._test, "validation": self._validation})
         self._save_state()
 
     @classmethod
@@ -299,18 +295,18 @@ class ActiveLearner:
             report: called with (stage, done, total) as the work goes on.
         """
         folder = Path(directory)
-        if not (folder / _STATE).exists():
-            raise FileError(f"{folder} holds no learner: there is no {_STATE} in it. Check the path.")
-        state = _read_state(folder / _STATE)
+        if not (folder / STATE).exists():
+            raise FileError(f"{folder} holds no learner: there is no {STATE} in it. Check the path.")
+        state = read_state(folder / STATE)
         objects = {"posterior": posterior, "data": data, "test": test, "validation": validation}
         missing = [name for name in objects if objects[name] is None and name in state["objects"]]
         if missing:
-            if not (folder / _OBJECTS).exists():
+            if not (folder / OBJECTS).exists():
                 raise MissingInputError(
                     f"{folder} was saved without its {' and '.join(missing)}: pass "
                     f"{' and '.join(f'{name}=' for name in missing)}."
                 )
-            saved = _read_objects(folder / _OBJECTS)
+            saved = read_objects(folder / OBJECTS)
             objects = {name: saved[name] if name in missing else given for name, given in objects.items()}
         settings = state["settings"]
         return cls(
@@ -323,21 +319,10 @@ class ActiveLearner:
             test=objects["test"],
             validation=objects["validation"],
             memory=settings["memory"],
-            self_contained=(folder / _OBJECTS).exists(),
+            self_contained=(folder / OBJECTS).exists(),
             report=report,
             **settings["parameters"],
         )
-
-    def _save_objects(self, path: Path) -> None:
-        try:
-            with replacing(path) as file:
-                objects = {"posterior": self.posterior, "data": self.pool.data}
-                cloudpickle.dump({**objects, "test": self._test, "validation": self._validation}, file)
-        except (TypeError, AttributeError, pickle.PicklingError) as error:
-            raise ParameterError(
-                f"the posterior or the data cannot be saved ({error}). Pass self_contained=False, and give both to "
-                "ActiveLearner.load when you go on."
-            ) from error
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -362,20 +347,15 @@ class ActiveLearner:
             raise
 
     def _save_state(self) -> None:
-        """The model and what it says of the pool first, then the state that names them; older ones go last."""
-        if self.directory is None:
+        """Bring the checkpoint up to date: the model, what it says of the pool, and the state that names them."""
+        if self._checkpoint is None:
             return
-        writers: dict[str, Callable[[BinaryIO], None]] = {}
+        files: dict[str, Callable[[BinaryIO], None]] = {}
         if self._model:
-            writers[_WEIGHTS.format(self._model)] = lambda file: torch.save(self.posterior.state(), file)
+            files[WEIGHTS.format(self._model)] = lambda file: torch.save(self.posterior.state(), file)
         if self._classes_N is not None:
             classes_N = self._classes_N
-            writers[_CLASSES.format(self._classes_round)] = lambda file: np.save(file, classes_N, allow_pickle=False)
-        for name, write in writers.items():
-            if name not in self._written:
-                with replacing(self.directory / name) as file:
-                    write(file)
-                self._written.add(name)
+            files[CLASSES.format(self._classes_round)] = lambda file: np.save(file, classes_N, allow_pickle=False)
         sets = {"test": self._test, "validation": self._validation}
         state = {
             "settings": self._settings(),
@@ -387,13 +367,11 @@ class ActiveLearner:
             "model": self._model,
             "classes": None if self._classes_N is None else self._classes_round,
         }
-        write_json(self.directory / _STATE, state)
-        self._saved, self._written = True, set(writers)
-        for old in [*self.directory.glob(_WEIGHTS.format("*")), *self.directory.glob(_CLASSES.format("*"))]:
-            if old.name not in writers:
-                old.unlink(missing_ok=True)
+        self._checkpoint.write(state, files)
+        self._saved = True
 
-    def _resume(self, state: Mapping[str, Any]) -> None:
+    def _resume(self, checkpoint: Checkpoint) -> None:
+        state = read_state(checkpoint.folder / STATE)
         mine = json.loads(json.dumps(self._settings()))  # as it would be read, with lists for tuples
         different = {k: (v, state["settings"].get(k)) for k, v in mine.items() if state["settings"].get(k) != v}
         different.pop("memory", None)
@@ -407,78 +385,18 @@ class ActiveLearner:
         self._rounds = [Round.from_dict(entry) for entry in state["rounds"]]
         self._query = None if state["query"] is None else Query.from_dict(state["query"])
         self._trained = None if state["trained"] is None else Round.from_dict(state["trained"])
-        assert self.directory is not None
         self._model, self._saved = state["model"], True
         if state["classes"] is not None:
-            self._classes_round, name = state["classes"], _CLASSES.format(state["classes"])
-            self._classes_N = _read(self.directory / name, partial(np.load, allow_pickle=False))
-            self._written.add(name)
+            self._classes_round = state["classes"]
+            name = CLASSES.format(self._classes_round)
+            self._classes_N = checkpoint.read(name, partial(np.load, allow_pickle=False))
         if self._model:
-            name = _WEIGHTS.format(self._model)
-            self._written.add(name)
-            if (self.directory / name).exists():
-                self.posterior.load_state(_read(self.directory / name, partial(torch.load, weights_only=True)))
+            name = WEIGHTS.format(self._model)
+            if (checkpoint.folder / name).exists():
+                self.posterior.load_state(checkpoint.read(name, partial(torch.load, weights_only=True)))
             else:
-                self._trained = None  # the weights are gone: train again, with the same result
-        for part in self.directory.glob(".*.part"):  # what was being written when the learner was killed
-            part.unlink(missing_ok=True)
-
-
-Oracle = Callable[[Array], object]
-
-
-def simulate(
-    learner: ActiveLearner, oracle: Oracle | object, budget: int | None = None, stop: Sequence[Rule] = ()
-) -> Iterator[Round]:
-    """Run a learner against known labels; a round is yielded as soon as its labels are taken.
-
-    Args:
-        learner: the learner; one that was interrupted goes on where it was, and one that had come to its end goes on
-            if there is reason to, such as a larger budget.
-        oracle: a function from positions in the data to labels, or all labels by position.
-        budget: stop when so many examples are labelled in all, those from the start included. The last batch is cut
-            to fit.
-        stop: other rules for stopping, see `poolwise.stopping`.
-    Yields:
-        The rounds that are not in the learner's history yet, the last one with the reason for stopping.
-    """
-    answer = oracle if callable(oracle) else _lookup(oracle, len(learner.pool))
-    rules = [*stop, *([] if budget is None else [Budget(budget)])]
-    while True:
-        ended = bool(learner.rounds) and learner.rounds[-1].final is not None
-        history = learner.rounds[:-1] if ended else learner.rounds
-        left = len(learner.pool.unlabelled)
-        room = left if budget is None else min(left, budget - len(learner.pool.labelled))
-        reason = None
-        if learner.pending is None:  # else the labels of the last round are still to come
-            reason = next((why for rule in rules if (why := rule.reason(history))), None)
-            if reason is None and room <= 0:
-                reason = f"the budget of {budget} labels is used" if left else "everything is labelled"
-        if reason is not None:
-            if not ended:
-                yield learner.finish(reason)
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SaturationWarning)  # every round's diagnostics say it
-            query = learner.query(max(1, min(learner.batch_size, room)))
-        entry = learner.rounds[-1]
-        learner.update(query.indices, answer(query.indices))
-        yield entry
-
-
-def _lookup(labels: object, count: int) -> Oracle:
-    labels_N = as_labels(labels, count)
-    return lambda indices_n: labels_N[indices_n]
-
-
-def kappa(first_n: Array, second_n: Array) -> float:
-    """Cohen's kappa: agreement beyond what chance would give; 1 if both give one and the same class everywhere."""
-    classes = int(max(first_n.max(), second_n.max())) + 1
-    counts = np.zeros((classes, classes))
-    np.add.at(counts, (first_n, second_n), 1)
-    shares = counts / len(first_n)
-    chance = float(shares.sum(0) @ shares.sum(1))
-    return 1.0 if chance >= 1 else float((np.trace(shares) - chance) / (1 - chance))
+                self._model, self._trained = 0, None  # the weights are gone: train again, with the same result
+        checkpoint.remove_torn()
 
 
 def _with(entry: Round, **changes: Any) -> Round:
@@ -493,25 +411,3 @@ def _whole(batch_size: object) -> int:
     if isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1:
         raise ParameterError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
     return int(batch_size)
-
-
-def _read_state(path: Path) -> dict[str, Any]:
-    state = read_json(path)
-    expected = {"settings", "objects", "pool", "rounds", "query", "trained", "model", "classes"}
-    if not isinstance(state, dict) or not expected <= state.keys():
-        raise FileError(f"{path} is damaged: it is not the state of a learner. Restore it from a copy.")
-    return state
-
-
-def _read_objects(path: Path) -> dict[str, Any]:
-    hint = "Pass posterior= and data=, and test= and validation= if there were any."
-    objects: dict[str, Any] = _read(path, lambda path: cloudpickle.loads(path.read_bytes()), hint)
-    return objects
-
-
-def _read(path: Path, reader: Callable[[Path], Any], hint: str = "Restore it from a copy.") -> Any:
-    try:
-        return reader(path)
-    except Exception as error:  # whatever a damaged or missing file makes a reader stumble over
-        reason = str(error).split("\n")[0]
-        raise FileError(f"{path} cannot be read, it may be damaged ({reason}). {hint}") from error

@@ -16,7 +16,7 @@ from poolwise.errors import EmptyPoolError, LabelError, ShapeError
 from poolwise.information.entropies import mean_prediction
 from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions import Predictions
-from poolwise.predictions.arrays import as_array, as_view
+from poolwise.predictions.arrays import Array, as_array, as_view
 from poolwise.predictions.validation import check_block
 from poolwise.progress import Report, silent
 
@@ -147,3 +147,13 @@ def _check_labels(labels: object, N: int, C: int) -> Tensor:
             "Were the predictions made for other classes?"
         )
     return as_view(labels_N)
+
+
+def kappa(first_n: Array, second_n: Array) -> float:
+    """Cohen's kappa: agreement beyond what chance would give; 1 if both give one and the same class everywhere."""
+    classes = int(max(first_n.max(), second_n.max())) + 1
+    counts = np.zeros((classes, classes))
+    np.add.at(counts, (first_n, second_n), 1)
+    shares = counts / len(first_n)
+    chance = float(shares.sum(0) @ shares.sum(1))
+    return 1.0 if chance >= 1 else float((np.trace(shares) - chance) / (1 - chance))

@@ -24,7 +24,7 @@ from torch.utils.data import Dataset
 import poolwise as pw
 from poolwise import errors
 from poolwise.data.examples import as_examples
-from poolwise.learner import kappa
+from poolwise.metrics import kappa
 from poolwise.posteriors import Committee, DeepEnsemble, DropoutEnsemble, MCDropout
 from poolwise.rounds import Round
 from poolwise.stopping import Budget, Stable, Target

@@ -17,11 +17,12 @@ import numpy as np
 from poolwise.errors import StateError
 from poolwise.experiments.build import Split, posterior, split, start
 from poolwise.experiments.config import Config, MethodConfig
-from poolwise.learner import ActiveLearner, simulate
+from poolwise.learner import ActiveLearner
 from poolwise.parallel import threads_an_operation
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.rounds import Round
+from poolwise.simulation import simulate
 from poolwise.storage import read_json, replacing, write_json
 
 _PACKAGES = ("poolwise", "torch", "numpy", "scikit-learn")
