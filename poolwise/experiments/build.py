@@ -13,6 +13,7 @@ from poolwise import data as sources
 from poolwise import models
 from poolwise.data.encoding import default_cache, encoded
 from poolwise.data.examples import Examples, Subset, TensorExamples, as_examples
+from poolwise.data.patches import Patches
 from poolwise.data.pool import Pool
 from poolwise.data.repeats import Repeated
 from poolwise.data.tokens import tokenise
@@ -24,6 +25,9 @@ from poolwise.posteriors.posterior import Way
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.seeding import stream
+
+PATCHES = "patches"
+"""The encoder of images, among those of texts."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +93,26 @@ def _resized(examples: Examples, size: int | None) -> Examples:
 def split(config: DataConfig, seed: int, tokens: tuple[str, int] | None = None, report: Report = silent) -> Split:
     """The data of one seed: methods and posteriors on one seed get the same.
 
+    The last one is remembered, since a process does the runs of a seed in a row.
+
     Args:
         config: which data.
         seed: where the draws come from.
         tokens: for texts that a transformer reads, see `source`.
         report: told about progress.
     """
+    wanted = (config, seed, tokens)
+    if wanted not in _remembered:
+        made = _split(config, seed, tokens, report)
+        _remembered.clear()
+        _remembered[wanted] = made
+    return _remembered[wanted]
+
+
+_remembered: dict[object, Split] = {}
+
+
+def _split(config: DataConfig, seed: int, tokens: tuple[str, int] | None, report: Report) -> Split:
     train, test, classes = source(config, tokens)
     ready = partial(_encoded, config, report)
     wanted = (config.pool or len(train) - config.validation) + config.validation
@@ -123,10 +141,24 @@ def _part(examples: Examples, indices_n: Array) -> Examples:
 
 
 def _encoded(config: DataConfig, report: Report, examples: Examples) -> Examples:
-    """Embeddings in place of texts, if there is an encoder."""
+    """Embeddings in place of texts, or features in place of images, if there is an encoder."""
     if config.encoder is None:
         return examples
+    if config.encoder == PATCHES:
+        return _patches(config)(_images(examples))
     return encoded(examples, config.encoder, cache=default_cache(), report=report)
+
+
+@cache
+def _patches(config: DataConfig) -> Patches:
+    """Filters from the training set; made once a process."""
+    return Patches(_images(source(config)[0]))
+
+
+def _images(examples: Examples) -> TensorExamples:
+    if not isinstance(examples, TensorExamples) or examples.inputs.dtype != torch.uint8:
+        raise ConfigError(f'data.encoder = "{PATCHES}" is for images. Name a checkpoint for texts, or drop it.')
+    return examples
 
 
 def start(config: Config, parts: Split, seed: int) -> Pool:

@@ -37,7 +37,8 @@ class DataConfig(Section):
         validation: how many examples are kept for early stopping; they are not in the pool.
         test: how many test examples to judge on; all by default.
         test_share: for `path`: share of the examples that are kept for testing.
-        encoder: for texts: a checkpoint that encodes them, once; networks are then trained on the embeddings.
+        encoder: for texts: a checkpoint that encodes them, once; networks are then trained on the embeddings. For
+            images: `"patches"`, fixed features that need no pretrained network, see `poolwise.data.patches`.
     """
 
     name: str | None = None
