@@ -54,7 +54,12 @@ def run(
 
 @app.command()
 def report(
-    runs: Annotated[Path, typer.Argument(metavar="RUNS", help="Folder with runs of one experiment or several.")],
+    runs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUNS", help="Folder with runs of one experiment or several, or an archive of runs (.csv.gz)."
+        ),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path("report"),
 ) -> None:
     """Make one HTML page of runs: learning curves, differences from random with their intervals, times, batches."""

@@ -14,11 +14,12 @@ from jinja2 import Environment, StrictUndefined
 
 from poolwise.errors import FileError, MissingInputError
 from poolwise.reports import numbers
+from poolwise.reports.archive import SUFFIX, read_archive
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.export import profiles_as_rows, tables_as_rows
 from poolwise.reports.paired import LEVEL
 from poolwise.reports.profiles import Profile, problems, profiles
-from poolwise.reports.records import Run, Setting, read_runs
+from poolwise.reports.records import Run, Setting, by_setting, read_runs
 from poolwise.reports.tables import Summary, summaries
 from poolwise.reports.words import Statement, counted, statements
 from poolwise.storage import replacing
@@ -57,7 +58,7 @@ def write_report(runs: Path, out: Path) -> Path:
     """Write a report on all runs below a folder, in place of any older one.
 
     Args:
-        runs: folder with runs at any depth, as experiments write them.
+        runs: folder with runs at any depth, as experiments write them, or an archive of runs (`.csv.gz`).
         out: folder for the page, `index.html`, and for its figures (PNG) and tables (CSV); made if it is missing.
     Returns:
         Where the page is.
@@ -70,7 +71,8 @@ def write_report(runs: Path, out: Path) -> Path:
         ) from error
     if out.exists() and not out.is_dir():
         raise FileError(f"{out}: is a file, but the report is a folder. Move the file away, or name another folder.")
-    groups = {setting: Comparable(tuple(found)) for setting, found in read_runs(runs).items()}
+    found_runs = by_setting(read_archive(runs)) if runs.name.endswith(SUFFIX) else read_runs(runs)
+    groups = {setting: Comparable(tuple(found)) for setting, found in found_runs.items()}
     every = [run for group in groups.values() for run in group.everything]
     sections = []
     for setting, group in groups.items():

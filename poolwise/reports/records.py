@@ -3,6 +3,7 @@
 import json
 import math
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,6 +95,11 @@ def read_runs(folder: Path) -> dict[Setting, list[Run]]:
             f"{folder}: no runs here. Looked in it and in all folders below for {DESCRIPTION}, beside which "
             f"{ROUNDS} holds the records of a run. Run an experiment first, or give the folder that it wrote to."
         )
+    return by_setting(runs)
+
+
+def by_setting(runs: Iterable[Run]) -> dict[Setting, list[Run]]:
+    """Runs by setting, each list in the order of label and seed; none may be there twice."""
     groups: dict[Setting, list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: (run.setting, run.label, run.seed)):
         group = groups[run.setting]

@@ -120,7 +120,7 @@ def difference_curves(group: Comparable) -> list[DifferenceCurve]:
         seeds = sorted(values.keys() & baseline.keys())
         if label != group.baseline and seeds:
             band = interval(np.stack([values[seed] - baseline[seed] for seed in seeds]))
-            whole = difference(_areas(group, values), _areas(group, baseline))
+            whole = difference(areas(group, values), areas(group, baseline))
             made.append(DifferenceCurve(label, len(seeds), np.array(group.labelled), *band, whole))
     return sorted(made, key=lambda curve: _best_first(curve.whole.mean))
 
@@ -132,17 +132,17 @@ def summaries(group: Comparable) -> list[Summary]:
     for label, runs in group.runs.items():
         values = group.values(label, "accuracy")
         compared = baseline if label != group.baseline else None
-        finals, areas = _finals(values), _areas(group, values)
+        ends, means = finals(values), areas(group, values)
         picked = [round for run in runs.values() for round in run.rounds if round.picks]
         saturated = [round.saturated_at for round in picked if round.saturated_at is not None]
         made.append(
             Summary(
                 label=label,
                 seeds=len(runs),
-                final=_spread(finals),
-                area=_spread(areas),
-                final_difference=difference(finals, _finals(compared)) if compared else None,
-                area_difference=difference(areas, _areas(group, compared)) if compared else None,
+                final=_spread(ends),
+                area=_spread(means),
+                final_difference=difference(ends, finals(compared)) if compared else None,
+                area_difference=difference(means, areas(group, compared)) if compared else None,
                 seconds={stage: _seconds(list(runs.values()), stage) for stage in STAGES},
                 batches=len(picked),
                 saturated=len(saturated),
@@ -159,15 +159,16 @@ def _best_first(value: float) -> tuple[bool, float]:
     return math.isnan(value), -value
 
 
-def _finals(values: dict[int, Array]) -> dict[int, float]:
+def finals(values: dict[int, Array]) -> dict[int, float]:
+    """The end of each curve."""
     return {seed: float(values_L[-1]) for seed, values_L in values.items()}
 
 
-def _areas(group: Comparable, values: dict[int, Array]) -> dict[int, float]:
+def areas(group: Comparable, values: dict[int, Array]) -> dict[int, float]:
     """The area under each curve over its width: its mean, also where the steps between the counts differ."""
     x_L = np.array(group.labelled)
     if len(x_L) == 1:
-        return _finals(values)
+        return finals(values)
     return {seed: float(np.average((y_L[1:] + y_L[:-1]) / 2, weights=np.diff(x_L))) for seed, y_L in values.items()}
 
 

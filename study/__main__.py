@@ -1,0 +1,44 @@
+"""`python -m study collect RUNS [NAME]` and `python -m study page`."""
+
+import argparse
+from pathlib import Path
+
+from poolwise.reports.archive import SUFFIX, read_archive, write_archive
+from poolwise.reports.records import read_runs
+from study.compare import Records
+from study.page import write_page
+
+DOCS = Path(__file__).parents[1] / "docs"
+RECORDS = DOCS / "results"
+
+
+def collect(runs: Path, name: str) -> None:
+    """Put the finished runs of a folder into an archive."""
+    finished = [run for found in read_runs(runs).values() for run in found if run.finished]
+    write_archive(finished, RECORDS / f"{name}{SUFFIX}")
+    print(f"{len(finished)} runs in {RECORDS / name}{SUFFIX}")
+
+
+def page() -> None:
+    """Make the page of results from the archives."""
+    names = ("quick", "ablation", "coverage")
+    quick, ablation, coverage = (Records(read_archive(RECORDS / f"{name}{SUFFIX}")) for name in names)
+    print(write_page(quick, ablation, coverage, DOCS))
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m study", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    collecting = commands.add_parser("collect", help="records of runs into docs/results/")
+    collecting.add_argument("runs", type=Path)
+    collecting.add_argument("name", choices=("quick", "ablation", "coverage"))
+    commands.add_parser("page", help="docs/results.md and its figures, from the records")
+    arguments = parser.parse_args()
+    if arguments.command == "collect":
+        collect(arguments.runs, arguments.name)
+    else:
+        page()
+
+
+main()

@@ -1,0 +1,91 @@
+"""Two methods on many settings: paired by seed inside a setting, and by setting over all of them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from poolwise.reports.comparable import Comparable
+from poolwise.reports.paired import Difference, Verdict, difference, interval
+from poolwise.reports.records import Run, Setting, by_setting
+from poolwise.reports.tables import areas, finals
+
+
+class Records:
+    """All runs of the study, by setting."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self.groups = {setting: Comparable(tuple(found)) for setting, found in by_setting(runs).items()}
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The methods that every setting has."""
+        return tuple(sorted(set.intersection(*(set(group.runs) for group in self.groups.values()))))
+
+    def where(self, wanted: Callable[[Setting], bool]) -> "Records":
+        """The settings for which something is true."""
+        return Records(run for s, group in self.groups.items() if wanted(s) for run in group.everything)
+
+    def means(self, setting: Setting, label: str) -> dict[int, float]:
+        """Mean accuracy over the curve, by seed."""
+        group = self.groups[setting]
+        return areas(group, group.values(label, "accuracy"))
+
+    def ends(self, setting: Setting, label: str) -> dict[int, float]:
+        """Accuracy at the last number of labels, by seed."""
+        return finals(self.groups[setting].values(label, "accuracy"))
+
+
+def repeated(setting: Setting) -> bool:
+    """Whether the pool holds noisy copies."""
+    return setting.experiment.startswith("r") and not setting.experiment.startswith("r8")
+
+
+def texts(setting: Setting) -> bool:
+    """Whether the examples are texts."""
+    return setting.data in ("ag-news", "banking77", "20news", "r8")
+
+
+def dropout(setting: Setting) -> bool:
+    """Whether the posterior is Monte Carlo dropout."""
+    return setting.posterior == "mc-dropout"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A method against another over several settings.
+
+    Attributes:
+        overall: mean over the settings, with an interval from how the settings differ; `seeds` counts the settings.
+        each: the difference in each setting, over its seeds.
+    """
+
+    overall: Difference
+    each: Mapping[Setting, Difference]
+
+    def count(self, verdict: Verdict) -> int:
+        """In how many settings the seeds give a verdict."""
+        return sum(found.verdict == verdict for found in self.each.values())
+
+    @property
+    def ahead(self) -> int:
+        """In how many settings the mean difference is above 0."""
+        return sum(found.mean > 0 for found in self.each.values())
+
+
+def versus(records: Records, first: str, second: str) -> Comparison:
+    """The difference of mean accuracy over the curve, first less second."""
+    return compare({s: (records.means(s, first), records.means(s, second)) for s in records.groups})
+
+
+def compare(pairs: Mapping[Setting, tuple[dict[int, float], dict[int, float]]]) -> Comparison:
+    """Compare two numbers a seed in every setting.
+
+    Settings are the units of the overall interval: seeds of one setting are alike, and counting them one by one would
+    make the interval too narrow. Settings that share a data set are not independent either, so it is still optimistic.
+    """
+    each = {setting: difference(*pair) for setting, pair in pairs.items()}
+    values_S_1 = np.array([[found.mean] for found in each.values()]).reshape(-1, 1)
+    mean, low, high = (float(column[0]) for column in interval(values_S_1))
+    return Comparison(Difference(mean, low, high, len(each)), each)

@@ -1,0 +1,300 @@
+"""docs/results.md: what the records say, in words, tables and figures. Nothing on it is written by hand but the words
+between the numbers."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+
+from matplotlib.figure import Figure
+
+from poolwise.reports.profiles import Profile, problems, profiles
+from poolwise.reports.records import Setting
+from poolwise.storage import replacing
+from study.claims import claims, signed, spelled
+from study.compare import Comparison, Records, dropout, repeated, texts, versus
+from study.figures import curve_figure, map_figure, profile_figure
+
+RANDOM = "random"
+
+# Methods drawn in the learning curves: all of them would hide each other.
+SHOWN = (RANDOM, "margin", "bald", "batchbald", "lbb", "power-bald", "power-lbb", "badge", "posterior-coverage")
+
+CONDITIONS: Mapping[str, Callable[[Setting], bool]] = {
+    "all": lambda s: True,
+    "b = 10": lambda s: s.batch_size == 10,
+    "b = 50": lambda s: s.batch_size == 50,
+    "b = 100": lambda s: s.batch_size == 100,
+    "repeated": repeated,
+    "not repeated": lambda s: not repeated(s),
+    "ensembles": lambda s: not dropout(s),
+    "MC dropout": dropout,
+    "images": lambda s: not texts(s),
+    "texts": texts,
+}
+
+
+def write_page(quick: Records, ablation: Records, coverage: Records, docs: Path) -> Path:
+    """Write the page and its figures.
+
+    Args:
+        quick: the runs of configs/quick, with those of configs/ablation on the same settings.
+        ablation: the other runs of configs/ablation.
+        coverage: the runs of configs/coverage.
+        docs: where the page goes; figures go into its folder results/.
+    """
+    against = {label: versus(quick, label, RANDOM) for label in quick.labels if label != RANDOM}
+    ranked = dict(sorted(against.items(), key=lambda item: -item[1].overall.mean))
+    found = profiles(problems(quick.groups.values()))
+    methods = {label: next(iter(quick.groups.values())).method(label) for label in quick.labels}
+    main = {setting: group for setting, group in quick.groups.items() if setting.batch_size < 100}
+    _save(profile_figure(found, methods), docs / "results" / "profiles.png")
+    _save(map_figure(ranked), docs / "results" / "differences.png")
+    _save(curve_figure(main, SHOWN), docs / "results" / "curves.png")
+    parts = [
+        "# Results",
+        _summary(quick, ranked, found),
+        _overall(quick, ranked, found),
+        _claims(quick),
+        _conditions(quick),
+        _ablations(quick, ablation),
+        _coverage(quick, coverage),
+        _made(quick, ablation, coverage),
+    ]
+    path = docs / "results.md"
+    with replacing(path) as file:
+        file.write(("\n\n".join(parts) + "\n").encode())
+    return path
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; the first column is text, the others numbers or text."""
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _summary(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[Profile]) -> str:
+    seeds = {run.seed for group in quick.groups.values() for run in group.everything}
+    runs = sum(len(group.runs[label]) for group in quick.groups.values() for label in quick.labels)
+    losers = [f"`{label}`" for label, row in ranked.items() if row.overall.verdict == "worse"]
+    unclear = [f"`{label}`" for label, row in ranked.items() if row.overall.verdict == "within noise"]
+    winners = [f"`{label}`" for label, row in ranked.items() if row.overall.verdict == "better"]
+    best, second = found[:2]
+    apart = "their intervals do not overlap" if best.area_low > second.area_high else "their intervals overlap"
+    sentences = [
+        f"{len(quick.labels)} methods on {len(quick.groups)} settings of real data, {len(seeds)} seeds each: "
+        f"{runs:,} runs. Averaged over the settings, {_listed(losers)} {'do' if len(losers) > 1 else 'does'} worse "
+        "than labelling at random."
+        if losers
+        else f"{len(quick.labels)} methods on {len(quick.groups)} settings, {runs:,} runs. None loses to random.",
+        f"{_listed(unclear)} cannot be told from it." if unclear else "",
+        f"{_listed(winners)} {'do' if len(winners) > 1 else 'does'} better." if winners else "",
+        f"`{best.label}` has the largest area under the performance profile, {best.area:.3f} "
+        f"[{best.area_low:.3f}, {best.area_high:.3f}], before `{second.label}` with {second.area:.3f} "
+        f"[{second.area_low:.3f}, {second.area_high:.3f}]; {apart}.",
+    ]
+    note = (
+        "Accuracies are means over the learning curve unless said otherwise, differences are in percentage points, "
+        "and brackets hold 95 % confidence intervals: over seeds within a setting, over settings for what concerns "
+        "several. Settings that share a data set are not independent, so intervals over settings are optimistic. "
+        "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), pools "
+        "have 5,000 examples: large networks and pools may rank methods in another order."
+    )
+    return " ".join(filter(None, sentences)) + "\n\n" + note
+
+
+def _overall(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[Profile]) -> str:
+    area = {profile.label: profile for profile in found}
+    rows = [
+        (
+            f"`{label}`",
+            f"{area[label].area:.3f} [{area[label].area_low:.3f}, {area[label].area_high:.3f}]",
+            spelled(row.overall),
+            f"{row.count('better')} / {row.count('within noise')} / {row.count('worse')}",
+        )
+        for label, row in ranked.items()
+    ]
+    at = area[RANDOM]
+    rows.append((f"`{RANDOM}`", f"{at.area:.3f} [{at.area_low:.3f}, {at.area_high:.3f}]", "–", "–"))
+    head = ("method", "area of the profile", "above random", "settings better / unclear / worse than random")
+    return (
+        "## All settings together\n\n" + table(head, rows) + "\n\n![Performance profiles](results/profiles.png)\n\n"
+        "A point of a performance profile is the share of problems (a seed of a setting) on which the final error rate "
+        "of a method is at most τ times that of the best method there (Dolan and Moré 2002, as in the paper's "
+        "appendix). The area is the mean of that share over τ; bands and intervals are bootstrapped over settings, "
+        "then seeds.\n\n"
+        "![Difference from random by setting](results/differences.png)\n\n"
+        "Points above random in each setting; bold where the interval over the seeds excludes 0.\n\n"
+        "![Learning curves](results/curves.png)"
+    )
+
+
+def _claims(quick: Records) -> str:
+    rows = [(c.text, c.where, f"`{c.form}`", f"**{c.finding}**", c.numbers) for c in claims(quick)]
+    return (
+        "## The paper's claims\n\n"
+        "`lbb` and `power-lbb` are this library's forms (normalised redundancy, exponent 1), `lbb-printed` is the "
+        "formula as printed (every pair counted twice), `lbb-released` and `power-lbb-released` are what the authors' "
+        "program computes (exponent 5). A claim *holds* if the 95 % interval over the settings is on its side of 0, "
+        "*does not hold* if it is on the other side, and is *within noise* otherwise; for claims that two methods are "
+        "close, it holds if the interval lies within ±1 point. Every number comes from "
+        "[quick.csv.gz](results/quick.csv.gz).\n\n"
+        + table(("claim", "settings", "tested", "finding", "difference in points, and what it rests on"), rows)
+    )
+
+
+def _conditions(quick: Records) -> str:
+    """Above random by condition, best first."""
+    parts = {name: quick.where(wanted) for name, wanted in CONDITIONS.items()}
+    parts = {name: part for name, part in parts.items() if part.groups}
+    columns = {
+        name: {label: versus(part, label, RANDOM).overall.mean for label in quick.labels if label != RANDOM}
+        for name, part in parts.items()
+    }
+    best = {name: max(values, key=lambda label: values[label]) for name, values in columns.items()}
+    order = sorted(columns["all"], key=lambda label: -columns["all"][label])
+    rows = [
+        (
+            f"`{label}`",
+            *(
+                f"**{signed(values[label])}**" if best[name] == label else signed(values[label])
+                for name, values in columns.items()
+            ),
+        )
+        for label in order
+    ]
+    header = ("method", *(f"{name} ({len(parts[name].groups)})" for name in columns))
+    return (
+        "## Which method where\n\n"
+        "Points above random, mean over the curve; the number of settings is in brackets, the best of a column is "
+        "bold. What follows from it for your own data is in [guide.md](guide.md).\n\n" + table(header, rows)
+    )
+
+
+def _difference_rows(records: Records, labels: Sequence[str], base: str) -> list[tuple[str, ...]]:
+    """Above random of some methods, a column a setting."""
+    rows = []
+    for label in labels:
+        each = {s: versus(records.where(lambda t, s=s: t == s), label, base).each[s] for s in records.groups}  # type: ignore[misc]
+        rows.append((f"`{label}`", *(spelled(found) for found in each.values()), signed(_mean(each.values()))))
+    return rows
+
+
+def _mean(differences: Iterable[object]) -> float:
+    return mean(d.mean for d in differences)  # type: ignore[attr-defined]
+
+
+_FAMILIES: Mapping[str, Sequence[str]] = {
+    "Exponent α of power sampling": (
+        "power-bald alpha=0.5", "power-bald", "power-bald alpha=2.0", "power-bald alpha=5.0", "bald",
+        "power-lbb alpha=0.5", "power-lbb", "power-lbb alpha=2.0", "power-lbb alpha=5.0",
+    ),
+    "Redundancy": (
+        "lbb", "lbb redundancy=max", "lbb redundancy=mean", "lbb redundancy=sum", "lbb-printed",
+        "power-lbb", "power-lbb redundancy=max", "power-lbb redundancy=mean",
+    ),
+    "Candidates: the whole pool, or a random tenth drawn anew each round": (
+        "bald", "bald candidates=10%", "lbb", "lbb candidates=10%", "margin", "margin candidates=10%",
+        "badge", "badge candidates=10%", "posterior-coverage", "posterior-coverage candidates=10%",
+    ),
+    "Posterior coverage: how many low-margin points, in batches, and which kernel": (
+        "posterior-coverage filter=3.0", "posterior-coverage", "posterior-coverage filter=30.0",
+        "posterior-coverage filter=100.0", "posterior-coverage kernel=embeddings",
+    ),
+}  # fmt: skip
+
+
+def _ablations(quick: Records, ablation: Records) -> str:
+    """Variants on the settings that have them, then the number of samples and the batch size."""
+    wanted = {label for family in _FAMILIES.values() for label in family}
+    chosen = quick.where(lambda s: wanted <= set(quick.groups[s].runs))
+    names = [s.experiment for s in chosen.groups]
+    parts = ["## Ablations\n\nPoints above random, with intervals over five seeds."]
+    for title, family in _FAMILIES.items():
+        rows = _difference_rows(chosen, family, RANDOM)
+        parts.append(f"### {title}\n\n" + table(("variant", *names, "mean"), rows))
+    samples = ablation.where(lambda s: "-samples-" in s.experiment)
+    large = ablation.where(lambda s: "-large-" in s.experiment)
+    for title, part, key in (
+        ("Posterior samples K, from a dropout ensemble of 5", samples, "K = "),
+        ("Large batches, Fashion-MNIST, pool of 20,000", large, "b = "),
+    ):
+        ordered = Records(
+            run
+            for s in sorted(part.groups, key=lambda s: int(s.experiment.rsplit("-", 1)[1]))
+            for run in part.groups[s].everything
+        )
+        settings = sorted(ordered.groups, key=lambda s: int(s.experiment.rsplit("-", 1)[1]))
+        rows = []
+        for label in (label for label in ordered.labels if label != RANDOM):
+            each = {s: versus(ordered.where(lambda t, s=s: t == s), label, RANDOM).each[s] for s in settings}  # type: ignore[misc]
+            rows.append((f"`{label}`", *(spelled(found) for found in each.values())))
+        header = ("method", *(key + s.experiment.rsplit("-", 1)[1] for s in settings))
+        parts.append(f"### {title}\n\n" + table(header, rows))
+    return "\n\n".join(parts)
+
+
+def _coverage(quick: Records, coverage: Records) -> str:
+    """Posterior coverage against every other method."""
+    name = "posterior-coverage"
+    rows = []
+    for label in quick.labels:
+        if label != name:
+            found = versus(quick, name, label)
+            rows.append((found.overall.mean, label, found))
+    beaten = [
+        (f"`{label}`", spelled(found.overall), f"{found.count('better')} / {found.count('within noise')} / "
+         f"{found.count('worse')}", f"{found.ahead} of {len(found.each)}")
+        for _, label, found in sorted(rows, key=lambda row: row[0])
+    ]  # fmt: skip
+    fresh = quick.where(lambda s: s.data not in ("fashion-mnist", "mnist"))
+    judged = [
+        (f"`{label}`", spelled(versus(fresh, name, label).overall))
+        for label in ("margin", "badge", "power-bald", "power-lbb", "cluster-margin", RANDOM)
+    ]
+    others = [label for label in coverage.labels if label != name]
+    harder = []
+    for setting in coverage.groups:
+        each = {o: versus(coverage.where(lambda t, s=setting: t == s), name, o).each[setting] for o in others}  # type: ignore[misc]
+        harder.append((setting.experiment, *(spelled(each[o]) for o in others)))
+    return "\n\n".join(
+        [
+            "## Posterior coverage against the others\n\n"
+            "Its theory is in [posterior-coverage.md](posterior-coverage.md). Points of `posterior-coverage` above "
+            "each other method, the closest first:",
+            table(("against", "difference", "settings better / unclear / worse", "ahead in"), beaten),
+            "The rule was found on Fashion-MNIST and first judged on MNIST and KMNIST. On data that had no part in "
+            "that (CIFAR-10, AG News, Banking77 and 20 Newsgroups; nothing was tuned on them):",
+            table(("against", "difference on fresh data"), judged),
+            "Harder settings (`configs/coverage`): unbalanced classes, exact copies, 77 classes with 100 samples, "
+            "large batches, and the paper's network at full resolution:",
+            table(("setting", *(f"− `{o}`" for o in others)), harder),
+        ]
+    )
+
+
+def _made(*archives: Records) -> str:
+    versions: dict[str, set[str]] = {}
+    for records in archives:
+        for group in records.groups.values():
+            for run in group.everything:
+                for package, version in run.versions.items():
+                    versions.setdefault(package, set()).add(version)
+    used = ", ".join(f"{name} {_listed(sorted(found))}" for name, found in sorted(versions.items()))
+    return (
+        "## How this page was made\n\n"
+        "`poolwise run` on every file of `configs/quick`, `configs/ablation` and `configs/coverage`, on two processor "
+        "cores without a graphics card; `python -m study collect` put the records (without the picks) into "
+        "`docs/results/`, and `python -m study page` made this page of them. `poolwise report "
+        "docs/results/quick.csv.gz` makes the full report with every table and curve. " + f"Versions: {used}."
+    )
+
+
+def _save(figure: Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=110)

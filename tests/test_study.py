@@ -1,0 +1,143 @@
+"""The study: archives of runs keep what tables need, and the page says what the records say."""
+
+import gzip
+import math
+import zlib
+
+import numpy as np
+import pytest
+
+from poolwise.errors import FileError
+from poolwise.reports import write_report
+from poolwise.reports.archive import read_archive, write_archive
+from poolwise.reports.records import Round, Run, Setting
+from study.claims import PAPER, claims
+from study.compare import Records, versus
+from study.page import CONDITIONS, write_page
+
+LABELS = (
+    "random", "least-confidence", "margin", "entropy", "bald", "power-bald", "batchbald", "lbb", "power-lbb",
+    "lbb-printed", "lbb-released", "power-lbb-released", "epig", "posterior-coverage", "badge", "coreset",
+    "cluster-margin",
+)  # fmt: skip
+VARIANTS = {
+    "power-bald": ("alpha=0.5", "alpha=2.0", "alpha=5.0"),
+    "power-lbb": ("alpha=0.5", "alpha=2.0", "alpha=5.0", "redundancy=max", "redundancy=mean"),
+    "lbb": ("redundancy=max", "redundancy=mean", "redundancy=sum", "candidates=10%"),
+    "bald": ("candidates=10%",),
+    "margin": ("candidates=10%",),
+    "badge": ("candidates=10%",),
+    "posterior-coverage": ("candidates=10%", "filter=3.0", "filter=30.0", "filter=100.0", "kernel=embeddings"),
+}
+
+
+def run(setting, label, seed, level, *, select=0.1, counts=(20, 30, 40)):
+    """A run whose accuracy rises from `level`, with a seed's own luck that all methods share."""
+    luck = 0.01 * math.sin(seed + 1)
+    rounds = tuple(
+        Round(n, count, {"accuracy": level + luck + 0.05 * n, "nll": 1.0 - 0.1 * n}, {"train": 1.0, "select": select},
+              10 if n < 2 else 0, 5 if n < 2 else 0, 9 if n < 2 else 0, 7 if n == 1 else None, n == 2)
+        for n, count in enumerate(counts)
+    )  # fmt: skip
+    return Run(setting, setting, label.split()[0], label, seed, {"poolwise": "1.0"}, rounds)
+
+
+def runs_of(experiment, levels, *, data="mnist", posterior="deep-ensemble", batch_size=10, seeds=3):
+    setting = Setting(experiment, data, posterior, batch_size)
+    rng = np.random.default_rng(zlib.crc32(experiment.encode()))
+    return [
+        run(setting, label, seed, level + 0.002 * rng.normal(), select=1.0 if label == "batchbald" else 0.1)
+        for label, level in levels.items()
+        for seed in range(seeds)
+    ]
+
+
+def study(seeds=3):
+    """Settings in which BALD is worse than random, LBB better than BALD, and posterior coverage the best."""
+    levels = dict.fromkeys(LABELS, 0.6) | {
+        "bald": 0.55, "lbb": 0.62, "power-lbb": 0.64, "power-bald": 0.64, "posterior-coverage": 0.68,
+        "lbb-printed": 0.5,
+    }  # fmt: skip
+    everything = levels | {f"{name} {v}": levels[name] for name, variants in VARIANTS.items() for v in variants}
+    made = []
+    for data in ("mnist", "rmnist", "fashion-mnist", "ag-news"):
+        for kind, posterior in (("ensemble", "deep-ensemble"), ("dropout", "mc-dropout")):
+            for size in (10, 50):
+                chosen = everything if data == "mnist" else levels
+                lower = {label: level - 0.03 * (kind == "dropout") for label, level in chosen.items()}
+                made += runs_of(f"{data}-{kind}-{size}", lower, data=data.removeprefix("r"), posterior=posterior,
+                                batch_size=size, seeds=seeds)  # fmt: skip
+    return Records(made)
+
+
+def test_an_archive_keeps_what_tables_need(tmp_path):
+    runs = runs_of("mnist-ensemble-10", {"random": 0.5, "bald": 0.4})
+    write_archive(runs, tmp_path / "runs.csv.gz")
+    read = read_archive(tmp_path / "runs.csv.gz")
+    assert [(r.setting, r.method, r.label, r.seed, r.versions) for r in read] == [
+        (r.setting, r.method, r.label, r.seed, r.versions) for r in runs
+    ]
+    for before, after in zip(runs, read, strict=True):
+        for one, other in zip(before.rounds, after.rounds, strict=True):
+            assert one.metrics == pytest.approx(other.metrics, rel=1e-5)
+            assert one.seconds == pytest.approx(other.seconds, rel=1e-5)
+            assert (one.number, one.labelled, one.picks, one.classes, one.distinct, one.saturated_at, one.final) == (
+                other.number, other.labelled, other.picks, other.classes, other.distinct, other.saturated_at,
+                other.final,
+            )  # fmt: skip
+    again = tmp_path / "again.csv.gz"
+    write_archive(read, again)
+    assert again.read_bytes() == (tmp_path / "runs.csv.gz").read_bytes()
+
+
+def test_a_report_can_be_made_of_an_archive(tmp_path):
+    write_archive(runs_of("mnist-ensemble-10", {"random": 0.5, "bald": 0.4}), tmp_path / "runs.csv.gz")
+    page = write_report(tmp_path / "runs.csv.gz", tmp_path / "report")
+    assert "mnist-ensemble-10" in page.read_text()
+
+
+@pytest.mark.parametrize("content", [b"nothing", gzip.compress(b"a,b\n1,2\n"), gzip.compress(b"x" * 90)[:20]])
+def test_what_is_no_archive_is_said(tmp_path, content):
+    path = tmp_path / "runs.csv.gz"
+    path.write_bytes(content)
+    with pytest.raises(FileError, match="not an archive of runs"):
+        read_archive(path)
+
+
+def test_comparisons_are_paired_by_seed_and_then_by_setting():
+    records = study()
+    found = versus(records, "lbb", "bald")
+    assert found.overall.seeds == len(records.groups) == 16
+    each = [np.mean(list(records.means(s, "lbb").values())) - np.mean(list(records.means(s, "bald").values()))
+            for s in records.groups]  # fmt: skip
+    assert found.overall.mean == pytest.approx(np.mean(each))
+    assert found.overall.verdict == "better"
+    assert found.count("better") == found.ahead == 16
+
+
+def test_claims_follow_the_records():
+    found = {(claim.text, claim.where, claim.form): claim.finding for claim in claims(study())}
+    assert found["LBB beats BALD on repeated data", "repeated", "lbb − bald"] == "holds"
+    assert found["LBB beats BALD on repeated data", "repeated", "lbb-printed − bald"] == "does not hold"
+    assert found["BALD falls below random on repeated data", "repeated", "bald − random"] == "holds"
+    assert found["PLBB beats PBALD", "all", "power-lbb − power-bald"] == "within noise"
+    assert found["Ensembles beat MC dropout", "repeated", "mean over all methods"] == "holds"
+    assert found["LBB is tens of times faster than BatchBALD", "all", "lbb, batchbald"] == "holds"
+    leaders = "PLBB and PBALD lead the performance profiles of the paper's six algorithms"
+    assert found[leaders, "all", "area"] == "holds"
+    assert set(PAPER) <= set(LABELS)
+
+
+def test_the_page_names_losers_first_and_has_every_part(tmp_path):
+    levels = {"random": 0.5, "posterior-coverage": 0.6, "margin": 0.55}
+    ablation = [*runs_of("f-samples-20", levels), *runs_of("f-samples-5", levels), *runs_of("f-large-250", levels)]
+    path = write_page(study(), Records(ablation), Records(runs_of("r8-ensemble-10", levels)), tmp_path)
+    text = path.read_text()
+    first = text.split("\n\n")[1]
+    assert "`bald`" in first.split("worse than labelling at random")[0]
+    assert "`posterior-coverage` has the largest area" in first
+    assert "K = 5 | K = 20" in text
+    for name in ("profiles", "differences", "curves"):
+        assert (tmp_path / "results" / f"{name}.png").stat().st_size > 10_000
+        assert f"results/{name}.png" in text
+    assert all(name.split(" (")[0] in text for name in CONDITIONS if name != "b = 100")
