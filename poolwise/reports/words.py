@@ -72,8 +72,17 @@ def _verdicts(group: Comparable, rows: list[Summary]) -> list[Statement]:
         said.append(Statement("Better than random:", "none beyond noise."))
     if noise := found.get("within noise"):
         said.append(Statement("Within noise of random:", _with_intervals(noise)))
-    if unknown := found.get("no verdict"):
-        said.append(Statement("No verdict:", listing(f"{label} ({_why(d)})" for label, d in unknown) + "."))
+    unknown = found.get("no verdict", [])
+    once = [(label, d) for label, d in unknown if not math.isnan(d.mean)]
+    if once:
+        said.append(
+            Statement(
+                "No verdict, with only one seed in common with random:",
+                listing(f"{label} {points(d.mean, d)}" for label, d in once) + ".",
+            )
+        )
+    if blank := [(label, d) for label, d in unknown if math.isnan(d.mean)]:
+        said.append(Statement("No verdict:", listing(f"{label} ({_why(d)})" for label, d in blank) + "."))
     return said
 
 
@@ -84,11 +93,7 @@ def _with_intervals(found: Iterable[tuple[str, Difference]]) -> str:
 
 
 def _why(difference: Difference) -> str:
-    if difference.seeds == 0:
-        return "no seed in common with random"
-    if math.isnan(difference.mean):
-        return "an accuracy is not a number"
-    return f"{points(difference.mean, difference)} in the only seed in common with random"
+    return "no seed in common with random" if difference.seeds == 0 else "an accuracy is not a number"
 
 
 def _no_baseline(group: Comparable, rows: list[Summary]) -> Statement:
