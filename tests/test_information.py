@@ -385,6 +385,24 @@ def test_posterior_coverage_is_greedy_on_the_undecided_points(dtype, share, weig
     assert_greedy_coverage(batch, probs_of(x), share, weights)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_informant_explains_no_more_than_the_batch_together(seed):
+    """Squared cosines of single informants are below the share of variance that the batch explains jointly."""
+    generator = np.random.default_rng(seed)
+    probs_N_K_C = generator.dirichlet(np.ones(4), (12, 9))
+    z_N_K_C = probs_N_K_C - probs_N_K_C.mean(1, keepdims=True)
+    batch = generator.choice(12, 3, replace=False)
+    seen_K_F = np.concatenate([z_N_K_C[i] for i in batch], 1)  # every class at every point of the batch is observed
+    basis_K_R = np.linalg.svd(seen_K_F, full_matrices=False)[0][:, : np.linalg.matrix_rank(seen_K_F)]
+    flat_N_F = z_N_K_C.reshape(12, -1)
+    unit_N_F = flat_N_F / np.linalg.norm(flat_N_F, axis=1, keepdims=True)
+    for j in range(12):
+        explained = np.square(basis_K_R.T @ z_N_K_C[j]).sum() / np.square(z_N_K_C[j]).sum()
+        single = np.square(unit_N_F[batch] @ unit_N_F[j]).max()
+        assert single <= explained + 1e-12
+        assert explained <= 1 + 1e-12
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e6])
 def test_posterior_coverage_of_embeddings_covers_their_cosines_whatever_their_scale(scale):
     x, z = pool(30, 6, 3), np.random.default_rng(5).normal(size=(30, 4)) + 2
