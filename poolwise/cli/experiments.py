@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from poolwise.cli.app import app
-from poolwise.cli.progress import lines
+from poolwise.cli.progress import lines, resumable
 from poolwise.data import datasets_table
 from poolwise.experiments import execute_all, read_config
 
@@ -35,12 +35,8 @@ def run(
     Example: `poolwise run configs/digits.toml -o runs --jobs 2`, then `poolwise report runs -o report`
     """
     experiment = read_config(config, change or [])
-    try:
-        with lines(quiet) as show:
-            progress = execute_all(experiment, output, jobs, show)
-    except KeyboardInterrupt:
-        print("\nstopped. All that was done is saved: the same command goes on from here.", file=sys.stderr)
-        raise typer.Exit(130) from None
+    with resumable(), lines(quiet) as show:
+        progress = execute_all(experiment, output, jobs, show)
     failed = [entry for entry in progress if entry.error is not None]
     for entry in failed:
         print(f"poolwise: {entry.run.method.label}, seed {entry.run.seed}: {entry.error}", file=sys.stderr)

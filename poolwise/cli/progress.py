@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import typer
 from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -50,6 +51,16 @@ def lines(quiet: bool) -> Iterator[Show]:
     else:
         said: set[int] = set()
         yield lambda progress: _say(progress, said)
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Work that Ctrl-C may stop: it ends with a word on how to go on, and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("\nstopped. All that was done is saved: the same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 def _table(progress: Sequence[RunProgress]) -> Table:

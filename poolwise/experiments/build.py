@@ -122,9 +122,12 @@ def _split(config: DataConfig, seed: int, tokens: tuple[str, int] | None, report
         )
     order = stream(seed, "pool").permutation(len(train))
     held, kept = np.sort(order[: config.validation]), np.sort(order[config.validation : wanted])
-    pool = ready(_part(train, kept))
+    pool = _part(train, kept)
+    if config.repeats > 1 and config.encoder == PATCHES:
+        pool = _noisy_images(config, seed, _images(pool))
+    pool = ready(pool)
     origins = np.tile(kept, config.repeats)
-    if config.repeats > 1:
+    if len(pool) < len(origins):
         if not isinstance(pool, TensorExamples):
             raise ConfigError("data.repeats is for images and other numbers; these examples are not held as such.")
         pool = Repeated(pool, config.repeats, config.noise, seed)
@@ -138,6 +141,18 @@ def _part(examples: Examples, indices_n: Array) -> Examples:
     if isinstance(examples, TensorExamples) and len(indices_n) < len(examples):
         return examples.take(indices_n)
     return examples if len(indices_n) == len(examples) else Subset(examples, indices_n)
+
+
+def _noisy_images(config: DataConfig, seed: int, images: TensorExamples) -> TensorExamples:
+    """All copies as bytes, for features: those of a noisy image, not noisy features of an image."""
+    noisy = Repeated(images, config.repeats, config.noise, seed)
+    every = np.arange(len(noisy))
+    copies = images.take(noisy.originals(every))
+    for rows in np.split(every, config.repeats):
+        shown = noisy.images(rows)
+        assert shown is not None, "bytes are images"
+        copies.inputs[torch.from_numpy(rows)] = torch.from_numpy(shown).permute(0, 3, 1, 2)
+    return copies
 
 
 def _encoded(config: DataConfig, report: Report, examples: Examples) -> Examples:

@@ -16,7 +16,8 @@ def network_inputs(batch: object) -> Tensor:
             "set give one tensor an item, or a pair (tensor, label)."
         )
     raise ParameterError(
-        "a network needs numbers, and these examples are texts. Encode them first and pass the [N, D] embeddings, "
+        "a network needs numbers, and these examples are texts. Encode them first (poolwise.data.encoding.encode) and "
+        "pass the [N, D] embeddings; or make tokens of them (poolwise.data.tokens.tokenise) for the model transformer; "
         "or use a Committee of scikit-learn pipelines that begin with a vectoriser."
     )
 

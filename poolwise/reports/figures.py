@@ -27,21 +27,27 @@ _STAGE_COLOURS = ("#0072B2", "#9fd0ee", "#D55E00")
 
 def draw_curves(axes: Axes, curves: Sequence[Curve], looks: Mapping[str, Look]) -> None:
     """Mean curves, each named at its end, with bands of one standard deviation; accuracy in percent."""
+    ends = plot_curves(axes, curves, looks)
+    axes.set_xlabel("labels")
+    _name_ends(axes, ends, looks)
+
+
+def plot_curves(axes: Axes, curves: Sequence[Curve], looks: Mapping[str, Look]) -> dict[str, float]:
+    """The curves and bands alone; the last value of each, as drawn. Each line is labelled for a legend."""
     unit = 100 if curves[0].metric == "accuracy" else 1
     ends = {}
     for curve in curves:
         look, mean_L, sd_L = looks[curve.label], unit * curve.mean_L, unit * curve.sd_L
         marker = look.marker or ("o" if len(mean_L) == 1 else "")
-        axes.plot(curve.labelled_L, mean_L, **_line(look), marker=marker, clip_on=False)
+        axes.plot(curve.labelled_L, mean_L, **_line(look), marker=marker, clip_on=False, label=curve.label)
         shade = min(_BAND, _BANDS / len(curves))
         axes.fill_between(curve.labelled_L, mean_L - sd_L, mean_L + sd_L, color=look.colour, alpha=shade, linewidth=0)
         ends[curve.label] = float(mean_L[-1])
-    axes.set_xlabel("labels")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(curves[0].labelled_L) > 1:
         axes.set_xlim(right=curves[0].labelled_L[-1])
     _tidy(axes)
-    _name_ends(axes, ends, looks)
+    return ends
 
 
 def draw_profiles(axes: Axes, profiles: Sequence[Profile], looks: Mapping[str, Look]) -> None:

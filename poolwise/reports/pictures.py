@@ -24,7 +24,7 @@ from poolwise.reports.tables import STAGES, Curve, DifferenceCurve, Summary, cur
 _WIDTH = 6.0
 _DPI = 200
 # Names of methods are plain text: a dollar sign in them begins no formula.
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 9, "axes.titlesize": 9, "axes.linewidth": 0.7, "text.parse_math": False, "text.usetex": False,
 }  # fmt: skip
 
@@ -51,7 +51,7 @@ class Picture:
 def pictures(group: Comparable, rows: list[Summary]) -> list[Picture]:
     """All pictures of a section, in the order of the page; those for which there are no data are missing."""
     looks = choose_looks({label: group.method(label) for label in group.runs})
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         # The page writes every name in full; a font without its letters must not stop the report.
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         return [
@@ -72,7 +72,7 @@ def profile_picture(found: Sequence[Profile], methods: Mapping[str, str], proble
         problems: how many problems they are made of.
         settings: how many settings those belong to.
     """
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure((_WIDTH, 3.4), layout="constrained")
         axes = figure.subplots()
         figures.draw_profiles(axes, found, choose_looks(methods))
