@@ -57,7 +57,7 @@ class ActiveLearner:
         self,
         posterior: Posterior,
         pool: object,
-        method: str = "power-lbb",
+        method: str = registry.DEFAULT,
         batch_size: int = 10,
         directory: str | Path | None = None,
         seed: int = 0,

@@ -11,6 +11,9 @@ import numpy as np
 
 from poolwise.errors import ParameterError, UnknownMethodError
 
+DEFAULT = "posterior-coverage"
+"""The method where none is named: the best over all settings of the study (docs/results.md)."""
+
 
 @dataclass(frozen=True)
 class Parameter:

@@ -462,8 +462,8 @@ def test_the_methods_of_the_design_are_all_there():
     assert power["alpha"].default == 1
 
 
-def test_the_default_method_is_power_lbb(plain):
-    assert pw.select(plain, 5).method == "power-lbb"
+def test_the_default_method_is_the_best_of_the_study(plain):
+    assert pw.select(plain, 5).method == "posterior-coverage"
 
 
 # Candidates

@@ -28,7 +28,7 @@ def select(
     predictions: Annotated[
         Path, typer.Argument(metavar="PREDS", help="Predictions [N, K, C]: a .npy (read in place), .npz or .pt file.")
     ],
-    method: Annotated[str, typer.Option(help="How to select; see `poolwise methods`.")] = "power-lbb",
+    method: Annotated[str, typer.Option(help="How to select; see `poolwise methods`.")] = registry.DEFAULT,
     batch_size: Annotated[int, typer.Option("--batch-size", "-b", help="How many examples to choose.")] = 100,
     kind: Annotated[Kind, typer.Option(help="What the file holds.")] = "log-probs",
     layout: Annotated[

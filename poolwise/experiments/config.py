@@ -138,7 +138,7 @@ class AcquisitionConfig(Section):
         labels: when to stop: labels in all, those from the start included.
     """
 
-    methods: Annotated[tuple[MethodConfig, ...], Field(min_length=1)] = (MethodConfig(name="power-lbb"),)
+    methods: Annotated[tuple[MethodConfig, ...], Field(min_length=1)] = (MethodConfig(name=registry.DEFAULT),)
     initial_per_class: PositiveInt | None = None
     initial: PositiveInt | None = None
     batch_size: PositiveInt = 10

@@ -30,7 +30,7 @@ _INFORMATION_COST = 2_000_000_000
 def select(
     predictions: object,
     batch_size: int,
-    method: str = "power-lbb",
+    method: str = registry.DEFAULT,
     *,
     seed: int = 0,
     candidates: object = None,
