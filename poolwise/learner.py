@@ -225,7 +225,7 @@ class ActiveLearner:
         """Predict what is unlabelled and select from it; positions among the unlabelled are translated here."""
         started = time.perf_counter()
         unlabelled = self.pool.unlabelled
-        with_embeddings = "embeddings" in registry.find(self.method).needs
+        with_embeddings = "embeddings" in registry.find(self.method).inputs(self._parameters)
         predictions = self.posterior.predict(
             self.pool.unlabelled_examples(), embeddings=with_embeddings, memory=self._memory, report=self._report
         )

@@ -103,6 +103,10 @@ class Method:
                 raise ParameterError(f"{self.name} has no parameter {name!r}; its parameters: {known}.")
         return {name: self.parameters[name].check(value, self.name) for name, value in given.items()}
 
+    def inputs(self, given: Mapping[str, object]) -> set[str]:
+        """What it uses with these parameters: also what a parameter names, as `kernel="embeddings"` does."""
+        return {*self.needs, *(value for value in given.values() if value == "embeddings")}
+
 
 _METHODS: dict[str, Method] = {}
 

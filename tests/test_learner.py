@@ -396,6 +396,14 @@ def test_embeddings_of_the_right_rows_reach_the_methods_that_need_them():
     assert pw.ActiveLearner(Stub(), pool, "coreset", 1).query().indices.tolist() == [0]
 
 
+def test_embeddings_reach_a_method_whose_parameter_names_them():
+    x = torch.arange(100.0)[:, None] / 100
+    pool = pw.Pool((x, np.arange(100) % 2))
+    pool.label([0, 99], [0, 1])
+    this = pw.ActiveLearner(Stub(), pool, "posterior-coverage", 3, kernel="embeddings")
+    assert len(this.query().indices) == 3
+
+
 @pytest.mark.parametrize("method", sorted(pw.methods()))
 def test_every_method_runs_in_the_learner(method, tmp_path):
     this = learner(tmp_path, posterior=DropoutEnsemble(mlp, 2, 3, training=TINY), method=method, test=TEST)
