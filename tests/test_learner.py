@@ -400,8 +400,9 @@ def test_embeddings_reach_a_method_whose_parameter_names_them():
     x = torch.arange(100.0)[:, None] / 100
     pool = pw.Pool((x, np.arange(100) % 2))
     pool.label([0, 99], [0, 1])
-    this = pw.ActiveLearner(Stub(), pool, "posterior-coverage", 3, kernel="embeddings")
-    assert len(this.query().indices) == 3
+    this = pw.ActiveLearner(Stub(), pool, "posterior-coverage", 2, kernel="embeddings")
+    low, high = sorted(this.query().indices)  # seen from the middle, one on either side covers all the others
+    assert low < 50 <= high
 
 
 @pytest.mark.parametrize("method", sorted(pw.methods()))
