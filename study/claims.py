@@ -163,26 +163,22 @@ def _profile_claim(records: Records) -> Claim:
 
 
 def _ensembles(records: Records, where: str) -> Claim:
-    """Ensembles against dropout with the same data, method, batch size and seed."""
+    """Ensembles against dropout with the same data, batch size and seed, the mean over all methods."""
+    by_name = {setting.experiment: setting for setting in records.groups}
     pairs: dict[Setting, tuple[dict[int, float], dict[int, float]]] = {}
-    for setting in records.groups:
-        twin = next(
-            (
-                other
-                for other in records.groups
-                if dropout(other) and other.experiment == setting.experiment.replace("-ensemble-", "-dropout-")
-            ),
-            None,
-        )
-        if dropout(setting) or twin is None:
-            continue
-        sides = ({}, {})
-        for number, at in enumerate((setting, twin)):
-            by_label = [records.means(at, label) for label in records.labels]
-            for seed in set.intersection(*(set(values) for values in by_label)):
-                sides[number][seed] = float(np.mean([values[seed] for values in by_label]))
-        pairs[setting] = sides
+    for name, setting in by_name.items():
+        twin = by_name.get(name.replace("-ensemble-", "-dropout-"))
+        if twin is not None and twin != setting:
+            pairs[setting] = (_mean_of_methods(records, setting), _mean_of_methods(records, twin))
     found = compare(pairs)
-    finding: Finding = {"better": "holds", "worse": "does not hold"}.get(found.overall.verdict, "within noise")
+    findings: dict[str, Finding] = {"better": "holds", "worse": "does not hold"}
+    finding = findings.get(found.overall.verdict, "within noise")
     numbers = f"{spelled(found.overall)}; {counts(found)}"
     return Claim("Ensembles beat MC dropout", where, "mean over all methods", finding, numbers)
+
+
+def _mean_of_methods(records: Records, setting: Setting) -> dict[int, float]:
+    """Mean accuracy over the curves of all methods, for the seeds that all have."""
+    by_label = [records.means(setting, label) for label in records.labels]
+    seeds = set.intersection(*(set(values) for values in by_label))
+    return {seed: float(np.mean([values[seed] for values in by_label])) for seed in sorted(seeds)}

@@ -78,7 +78,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _summary(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[Profile]) -> str:
-    seeds = {run.seed for group in quick.groups.values() for run in group.everything}
+    counts = {len(group.runs[label]) for group in quick.groups.values() for label in quick.labels}
+    seeds = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     runs = sum(len(group.runs[label]) for group in quick.groups.values() for label in quick.labels)
     losers = [f"`{label}`" for label, row in ranked.items() if row.overall.verdict == "worse"]
     unclear = [f"`{label}`" for label, row in ranked.items() if row.overall.verdict == "within noise"]
@@ -86,7 +87,7 @@ def _summary(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[P
     best, second = found[:2]
     apart = "their intervals do not overlap" if best.area_low > second.area_high else "their intervals overlap"
     sentences = [
-        f"{len(quick.labels)} methods on {len(quick.groups)} settings of real data, {len(seeds)} seeds each: "
+        f"{len(quick.labels)} methods on {len(quick.groups)} settings of real data, {seeds} seeds each: "
         f"{runs:,} runs. Averaged over the settings, {_listed(losers)} {'do' if len(losers) > 1 else 'does'} worse "
         "than labelling at random."
         if losers
@@ -175,17 +176,13 @@ def _conditions(quick: Records) -> str:
     )
 
 
-def _difference_rows(records: Records, labels: Sequence[str], base: str) -> list[tuple[str, ...]]:
-    """Above random of some methods, a column a setting."""
+def _above(records: Records, settings: Sequence[Setting], labels: Iterable[str]) -> list[tuple[str, ...]]:
+    """Points above random of some methods, a column a setting, and their mean."""
     rows = []
     for label in labels:
-        each = {s: versus(records.where(lambda t, s=s: t == s), label, base).each[s] for s in records.groups}  # type: ignore[misc]
-        rows.append((f"`{label}`", *(spelled(found) for found in each.values()), signed(_mean(each.values()))))
+        each = versus(records, label, RANDOM).each
+        rows.append((f"`{label}`", *(spelled(each[s]) for s in settings), signed(mean(each[s].mean for s in settings))))
     return rows
-
-
-def _mean(differences: Iterable[object]) -> float:
-    return mean(d.mean for d in differences)  # type: ignore[attr-defined]
 
 
 _FAMILIES: Mapping[str, Sequence[str]] = {
@@ -211,31 +208,32 @@ _FAMILIES: Mapping[str, Sequence[str]] = {
 def _ablations(quick: Records, ablation: Records) -> str:
     """Variants on the settings that have them, then the number of samples and the batch size."""
     wanted = {label for family in _FAMILIES.values() for label in family}
-    chosen = quick.where(lambda s: wanted <= set(quick.groups[s].runs))
-    names = [s.experiment for s in chosen.groups]
-    parts = ["## Ablations\n\nPoints above random, with intervals over five seeds."]
-    for title, family in _FAMILIES.items():
-        rows = _difference_rows(chosen, family, RANDOM)
-        parts.append(f"### {title}\n\n" + table(("variant", *names, "mean"), rows))
-    samples = ablation.where(lambda s: "-samples-" in s.experiment)
-    large = ablation.where(lambda s: "-large-" in s.experiment)
-    for title, part, key in (
-        ("Posterior samples K, from a dropout ensemble of 5", samples, "K = "),
-        ("Large batches, Fashion-MNIST, pool of 20,000", large, "b = "),
+    variants = quick.where(lambda s: wanted <= set(quick.groups[s].runs))
+    parts = ["## Ablations\n\nPoints above random, with intervals over the seeds."]
+    parts += [
+        _ablation(title, variants, list(variants.groups), family, [s.experiment for s in variants.groups])
+        for title, family in _FAMILIES.items()
+    ]
+    for title, name, symbol in (
+        ("Posterior samples K, from a dropout ensemble of 5 on Fashion-MNIST", "-samples-", "K"),
+        ("Large batches, Fashion-MNIST, pool of 20,000", "-large-", "b"),
     ):
-        ordered = Records(
-            run
-            for s in sorted(part.groups, key=lambda s: int(s.experiment.rsplit("-", 1)[1]))
-            for run in part.groups[s].everything
-        )
-        settings = sorted(ordered.groups, key=lambda s: int(s.experiment.rsplit("-", 1)[1]))
-        rows = []
-        for label in (label for label in ordered.labels if label != RANDOM):
-            each = {s: versus(ordered.where(lambda t, s=s: t == s), label, RANDOM).each[s] for s in settings}  # type: ignore[misc]
-            rows.append((f"`{label}`", *(spelled(found) for found in each.values())))
-        header = ("method", *(key + s.experiment.rsplit("-", 1)[1] for s in settings))
-        parts.append(f"### {title}\n\n" + table(header, rows))
+        part = ablation.where(lambda s, name=name: name in s.experiment)  # type: ignore[misc]
+        settings = sorted(part.groups, key=_size)
+        labels = [label for label in part.labels if label != RANDOM]
+        parts.append(_ablation(title, part, settings, labels, [f"{symbol} = {_size(s)}" for s in settings]))
     return "\n\n".join(parts)
+
+
+def _ablation(
+    title: str, records: Records, settings: Sequence[Setting], labels: Sequence[str], names: Sequence[str]
+) -> str:
+    return f"### {title}\n\n" + table(("variant", *names, "mean"), _above(records, settings, labels))
+
+
+def _size(setting: Setting) -> int:
+    """The number at the end of an experiment's name."""
+    return int(setting.experiment.rsplit("-", 1)[1])
 
 
 def _coverage(quick: Records, coverage: Records) -> str:
@@ -257,10 +255,8 @@ def _coverage(quick: Records, coverage: Records) -> str:
         for label in ("margin", "badge", "power-bald", "power-lbb", "cluster-margin", RANDOM)
     ]
     others = [label for label in coverage.labels if label != name]
-    harder = []
-    for setting in coverage.groups:
-        each = {o: versus(coverage.where(lambda t, s=setting: t == s), name, o).each[setting] for o in others}  # type: ignore[misc]
-        harder.append((setting.experiment, *(spelled(each[o]) for o in others)))
+    against = {other: versus(coverage, name, other).each for other in others}
+    harder = [(s.experiment, *(spelled(against[other][s]) for other in others)) for s in coverage.groups]
     return "\n\n".join(
         [
             "## Posterior coverage against the others\n\n"
