@@ -2,7 +2,7 @@
 
 from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection, stopping
 from poolwise.data.pool import Pool
-from poolwise.errors import SaturationWarning
+from poolwise.errors import PrefilterWarning, SaturationWarning
 from poolwise.learner import ActiveLearner
 from poolwise.posteriors.folder import write_predictions
 from poolwise.posteriors.trained import ensemble, mc_dropout
@@ -23,6 +23,7 @@ __all__ = [
     "Diagnostics",
     "Pool",
     "Predictions",
+    "PrefilterWarning",
     "Query",
     "Round",
     "SaturationWarning",

@@ -73,7 +73,7 @@ class ShardSource:
         order_n = np.argsort(positions_n, kind="stable")
         sorted_n = positions_n[order_n]
         far_n = np.flatnonzero(np.diff(sorted_n) > max(1, _PAGE // self._width)) + 1
-        for run in np.split(np.arange(len(sorted_n)), far_n):
+        for run in np.split(np.arange(len(sorted_n)), far_n) if len(sorted_n) else ():
             first, last = int(sorted_n[run[0]]), int(sorted_n[run[-1]])
             span = np.empty((self._pieces, last - first + 1, self._width), np.uint8)
             self._read(first, span)

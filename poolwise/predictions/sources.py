@@ -13,8 +13,8 @@ Layout = Literal["NKC", "KNC", "NCK"]
 
 # Bytes of a mapped file that may become resident before its pages are given back to the system.
 _RELEASE_EVERY = 1 << 26
-# What the system makes resident around one number that is read from a mapped file.
-_AROUND = 1 << 16
+# What the system may make resident around one number that is read from a mapped file: a large page.
+_AROUND = 1 << 21
 
 
 class Source(Protocol):
@@ -50,6 +50,8 @@ class ArraySource:
         N, K, C = values_N_K_C.shape
         self.shape, self.dtype, self.where = (N, K, C), values_N_K_C.dtype, "mapped" if mapping else ""
         self._resident = 0
+        # A row whose numbers are not one after another is in as many places as there are samples.
+        self._together = max(1, _RELEASE_EVERY // (_AROUND * (1 if values_N_K_C[0].is_contiguous() else K)))
 
     def part(self, rows: slice) -> Tensor:
         """A view."""
@@ -59,8 +61,14 @@ class ArraySource:
 
     def at(self, positions_n: Array) -> Tensor:
         """A copy."""
-        self._touched(len(positions_n) * _AROUND)
-        return self.values[torch.from_numpy(positions_n)]
+        positions = torch.from_numpy(positions_n)
+        if self._mapping is None or not len(positions):
+            return self.values[positions]
+        return torch.cat([self._copy(some) for some in positions.split(self._together)])
+
+    def _copy(self, positions: Tensor) -> Tensor:
+        self._touched(_RELEASE_EVERY)
+        return self.values[positions]
 
     def _touched(self, size: int) -> None:
         """Give back what was read before, once it is much. What is still in use is fetched again without harm."""
