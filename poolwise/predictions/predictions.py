@@ -129,6 +129,8 @@ class Predictions:
             if value is not None and value not in options:
                 raise ParameterError(f"{name} must be one of {', '.join(options)}, not {value!r}.")
         if is_shards(path):
+            if key is not None or samples is not None:
+                raise ParameterError(f"{path} is a folder of shards, which needs neither key nor samples.")
             shards = ShardSource(Path(path), verify=verify)
             for name, value, known in (("kind", kind, shards.kind), ("layout", layout, shards.layout)):
                 if value not in (None, known):
@@ -186,6 +188,11 @@ class Predictions:
         N, K, C = self.shape
         stored = f"{self._source.where} {self._source.dtype} {self._kind}".strip().replace("torch.", "")
         return f"Predictions(N={N}, K={K}, C={C}, {stored})"
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether a row that is read anew comes from a file."""
+        return bool(self._source.where)
 
     @property
     def row_bytes(self) -> int:
