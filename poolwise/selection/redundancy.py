@@ -64,7 +64,7 @@ class PairwiseRedundancy:
         self._bald_N = np.zeros(N)
         self._self_N = np.full(N, np.nan)
         self._overlap_N = np.zeros(N)  # the largest correlation, the largest pair, or the sum of pairs so far
-        self._seen_N = np.zeros(N, np.int64)  # how many picks the overlap takes into account
+        self._seen_N = np.zeros(N, np.int32)  # how many picks the overlap takes into account
         self._picks = np.empty(0, np.int64)
         empty = torch.empty(0, K, C, dtype=task.predictions.dtype)
         self._picked = Deviations(empty, empty[:, 0])
@@ -80,7 +80,7 @@ class PairwiseRedundancy:
         """BALD scores: the gains given no picks."""
         kept = _KEPT * self._task.batch_size if self._task.predictions.on_disk else 0
         self._bald_N = self._cache.scan(self._task, kept)
-        return self._bounds(np.arange(len(self._bald_N)))
+        return self._gains(self._bald_N, self._overlap_N)
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
         """Compare each point with a few more picks, the more the more it has seen."""
@@ -105,7 +105,7 @@ class PairwiseRedundancy:
         self._self_N[index] = float(with_itself(row)[0])  # by itself, whatever block it was first computed in
         self._picked.ratios[count], self._picked.means[count] = row.ratios[0], row.means[0]
         self._picks = np.append(self._picks, index)
-        return self._bounds(np.arange(len(bounds_N))) if self._redundancy == "mean" else bounds_N
+        return self._gains(self._bald_N, self._overlap_N) if self._redundancy == "mean" else bounds_N
 
     def judge(self, index: int) -> float:
         """Compare one point with all picks, anew."""
