@@ -1,9 +1,10 @@
 """Poolwise chooses which unlabelled examples to label next, in large batches, for deep Bayesian models."""
 
-from poolwise import data, errors, metrics, models, posteriors, scores, selection, stopping
+from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection, stopping
 from poolwise.data.pool import Pool
-from poolwise.errors import SaturationWarning
+from poolwise.errors import PrefilterWarning, SaturationWarning
 from poolwise.learner import ActiveLearner
+from poolwise.posteriors.folder import write_predictions
 from poolwise.posteriors.trained import ensemble, mc_dropout
 from poolwise.predictions import Predictions
 from poolwise.query import Query
@@ -22,6 +23,7 @@ __all__ = [
     "Diagnostics",
     "Pool",
     "Predictions",
+    "PrefilterWarning",
     "Query",
     "Round",
     "SaturationWarning",
@@ -34,9 +36,11 @@ __all__ = [
     "metrics",
     "models",
     "posteriors",
+    "predictions",
     "scores",
     "select",
     "selection",
     "simulate",
     "stopping",
+    "write_predictions",
 ]

@@ -65,5 +65,9 @@ class FileError(InputError):
     """A file is missing, damaged, or not of a kind that can be read safely."""
 
 
+class PrefilterWarning(UserWarning):
+    """Points that a prefilter left out could have made the batch better."""
+
+
 class SaturationWarning(UserWarning):
     """The batch ran out of information before it was full."""

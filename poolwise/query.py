@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from poolwise.predictions.arrays import Array
-from poolwise.selection.batch import Diagnostics
+from poolwise.selection.batch import Diagnostics, Prefilter
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,10 @@ class Query:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The query that `as_dict` was made of."""
         saved = values["diagnostics"]
-        arrays = {name: np.array(saved[name]) for name in ("information", "standard_error") if saved and saved[name]}
+        arrays: dict[str, Any] = {
+            name: np.array(saved[name]) for name in ("information", "standard_error") if saved and saved[name]
+        }
+        if saved and saved.get("prefilter"):
+            arrays["prefilter"] = Prefilter(**saved["prefilter"])
         diagnostics = None if saved is None else Diagnostics(**{**saved, **arrays})
         return cls(np.array(values["indices"], np.int64), np.array(values["scores"], float), diagnostics)

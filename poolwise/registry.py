@@ -84,6 +84,7 @@ class Method:
         parameters: its own parameters by name.
         stochastic: whether the seed changes the batch.
         run: the function that selects.
+        bound: from a task to `[N]` numbers that no gain of a point is above, whatever was picked; or None.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Method:
     parameters: Mapping[str, Parameter]
     stochastic: bool
     run: Callable[..., Any]
+    bound: Callable[[Any], np.ndarray[Any, np.dtype[Any]]] | None = None
 
     def check(self, given: Mapping[str, object]) -> dict[str, object]:
         """The given parameters, each known and of the right kind."""
@@ -120,10 +122,12 @@ def method(
     needs: tuple[str, ...] = ("predictions",),
     stochastic: bool = False,
     parameters: Mapping[str, str] | None = None,
+    bound: Callable[[Any], np.ndarray[Any, np.dtype[Any]]] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function `run(task, *, ...)` as a selection method.
 
-    Its keyword-only parameters become the method's; `parameters` says in words what each does.
+    Its keyword-only parameters become the method's; `parameters` says in words what each does. `bound` is what
+    prefilters go by.
     """
 
     def register(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,7 +137,7 @@ def method(
             for p in inspect.signature(run).parameters.values()
             if p.kind is p.KEYWORD_ONLY
         }
-        _METHODS[name] = Method(name, summary, formula, paper, needs, own, stochastic, run)
+        _METHODS[name] = Method(name, summary, formula, paper, needs, own, stochastic, run, bound)
         return run
 
     return register

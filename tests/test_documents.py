@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import poolwise as pw
 from poolwise.cli import main
@@ -26,7 +28,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in blocks("python")])
-@pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
+@pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning", "ignore::poolwise.PrefilterWarning")
 def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.save("preds.npy", np.log(np.random.default_rng(0).dirichlet(np.ones(10), (200, 5))).astype(np.float32))
@@ -37,6 +39,8 @@ def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_shell_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.save("preds.npy", np.log(np.random.default_rng(0).dirichlet(np.ones(10), (200, 5))))
+    np.save("pool.npy", np.random.default_rng(0).normal(size=(200, 16)).astype(np.float32))
+    torch.save(nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.5), nn.Linear(64, 4)), "net.pt")
     for line in code.splitlines():
         assert line.startswith("$ poolwise "), "a console block holds poolwise commands only"
         monkeypatch.setattr(sys, "argv", line.split()[1:])

@@ -80,10 +80,12 @@ def test_logits_may_be_huge():
 
 @pytest.mark.parametrize("make", ["from_log_probs", "from_logits"])
 def test_inputs_are_not_copied(x, make):
-    assert np.shares_memory(np.asarray(getattr(Predictions, make)(x)._source), x)
+    assert np.shares_memory(np.asarray(getattr(Predictions, make)(x)._source.values), x)
     tensor = torch.from_numpy(x)
-    assert np.shares_memory(np.asarray(getattr(Predictions, make)(tensor)._source), x)
-    assert np.shares_memory(np.asarray(getattr(Predictions, make)(x.transpose(1, 0, 2), layout="KNC")._source), x)
+    assert np.shares_memory(np.asarray(getattr(Predictions, make)(tensor)._source.values), x)
+    assert np.shares_memory(
+        np.asarray(getattr(Predictions, make)(x.transpose(1, 0, 2), layout="KNC")._source.values), x
+    )
     z = features(30)
     assert np.shares_memory(getattr(Predictions, make)(x, embeddings=z).embeddings, z)
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from poolwise import __version__, registry
 from poolwise.cli.app import app
 from poolwise.cli.progress import bar
-from poolwise.errors import FileError, ParameterError, SaturationWarning
+from poolwise.errors import FileError, ParameterError, PrefilterWarning, SaturationWarning
 from poolwise.predictions import Kind, Layout, Predictions
 from poolwise.selection.batch import Batch
 from poolwise.selection.select import select as run_selection
@@ -26,15 +26,27 @@ from poolwise.storage import replacing
 @app.command()
 def select(
     predictions: Annotated[
-        Path, typer.Argument(metavar="PREDS", help="Predictions [N, K, C]: a .npy (read in place), .npz or .pt file.")
+        Path,
+        typer.Argument(
+            metavar="PREDS",
+            help="Predictions [N, K, C]: a folder of `poolwise predict` or a .npy file (read in place), a .parquet, "
+            ".arrow, .npz or .pt file.",
+        ),
     ],
     method: Annotated[str, typer.Option(help="How to select; see `poolwise methods`.")] = registry.DEFAULT,
     batch_size: Annotated[int, typer.Option("--batch-size", "-b", help="How many examples to choose.")] = 100,
-    kind: Annotated[Kind, typer.Option(help="What the file holds.")] = "log-probs",
+    kind: Annotated[
+        Kind | None, typer.Option(help="What a file holds, log-probs by default; a folder says it itself.")
+    ] = None,
     layout: Annotated[
-        Layout, typer.Option(help="Order of its axes: N points, K posterior samples, C classes.")
-    ] = "NKC",
-    key: Annotated[str | None, typer.Option(help="Which array of an .npz or .pt file with several.")] = None,
+        Layout | None,
+        typer.Option(help="Order of its axes, NKC by default: N points, K posterior samples, C classes."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Which array or column of a file with several.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="K, where the K · C numbers of a point are one flat list.")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare a folder with its checksums first.")] = False,
     embeddings: Annotated[Path | None, typer.Option(help="Features [N, D] of the pool: .npy, .npz or .pt.")] = None,
     labelled_embeddings: Annotated[
         Path | None, typer.Option(help="Features [L, D] of the examples that are labelled already.")
@@ -43,7 +55,11 @@ def select(
         list[str] | None, typer.Option("--param", "-p", help="A parameter of the method, as in alpha=5; repeatable.")
     ] = None,
     candidates: Annotated[
-        str | None, typer.Option(help='Choose from a random part of the pool only: a share ("10%") or a number.')
+        str | None,
+        typer.Option(
+            help='Choose from a part of the pool only: a random share ("10%") or number, or, with a report of what it '
+            'could cost, "top:100000" (the largest bounds) or "sample:100000".'
+        ),
     ] = None,
     ids: Annotated[
         Path | None, typer.Option(help="A text file with one name a pool point, to show beside each pick.")
@@ -72,6 +88,8 @@ def select(
         kind=kind,
         layout=layout,
         key=key,
+        samples=samples,
+        verify=verify,
         embeddings=embeddings,
         labelled_embeddings=labelled_embeddings,
         validate=False,
@@ -79,6 +97,7 @@ def select(
     names = _read_ids(ids, len(pool)) if ids is not None else None
     with bar(quiet) as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SaturationWarning)
+        warnings.simplefilter("ignore", PrefilterWarning)  # the summary says it
         batch = run_selection(
             pool,
             batch_size,

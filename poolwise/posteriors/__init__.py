@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from poolwise.posteriors.ensembles import DeepEnsemble, DropoutEnsemble
+from poolwise.posteriors.folder import write_predictions
 from poolwise.posteriors.mc_dropout import MCDropout
 from poolwise.posteriors.posterior import Posterior
 from poolwise.posteriors.trained import ensemble, mc_dropout
@@ -10,7 +11,16 @@ from poolwise.posteriors.trained import ensemble, mc_dropout
 if TYPE_CHECKING:
     from poolwise.posteriors.committee import Committee
 
-__all__ = ["Committee", "DeepEnsemble", "DropoutEnsemble", "MCDropout", "Posterior", "ensemble", "mc_dropout"]
+__all__ = [
+    "Committee",
+    "DeepEnsemble",
+    "DropoutEnsemble",
+    "MCDropout",
+    "Posterior",
+    "ensemble",
+    "mc_dropout",
+    "write_predictions",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,10 +7,9 @@ import torch
 from torch import nn
 
 from poolwise import memory as budget
-from poolwise.data.examples import as_examples
 from poolwise.errors import ParameterError
 from poolwise.posteriors.mc_dropout import MCDropout
-from poolwise.posteriors.networks import Sampler, choose_device, predict
+from poolwise.posteriors.posterior import NetworkPosterior
 from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
 
@@ -55,10 +54,23 @@ def ensemble(
     report: Report = silent,
 ) -> Predictions:
     """Predictions of trained networks: sample k is network k. The other arguments are those of `mc_dropout`."""
+    return trained(modules, device=device).predict(data, embeddings=embeddings, out=out, memory=memory, report=report)
+
+
+def trained(
+    modules: Sequence[nn.Module], samples: int | None = None, *, seed: int = 0, device: str | torch.device = "auto"
+) -> NetworkPosterior:
+    """A posterior of networks that are trained already, to predict with.
+
+    Args:
+        modules: the networks; they are as before afterwards.
+        samples: how many dropout masks of each, or None for no dropout.
+        seed: where the masks come from.
+        device: `"auto"` for a GPU if there is one.
+    """
     networks = list(modules)
     if not networks or not all(isinstance(network, nn.Module) for network in networks):
         raise ParameterError("modules must be a list of at least one network. Try pw.ensemble([net1, net2], data).")
-    place = choose_device(device)
-    with Sampler([network.to(place) for network in networks]) as sampler:
-        path = None if out is None else Path(out)
-        return predict(sampler, as_examples(data), place, budget.parse(memory), path, embeddings, report)
+    posterior = NetworkPosterior(networks[0], len(networks), samples, device=device, seed=seed)
+    posterior.networks = networks
+    return posterior

@@ -41,6 +41,11 @@ def as_view(array: Array) -> torch.Tensor:
         return torch.from_numpy(array)
 
 
+def as_bytes(array: Array) -> memoryview:
+    """The numbers of an array as bytes, one after another; without a copy if they are stored like that."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
 def as_embeddings(values: object, what: str, rows: int | None = None) -> Array:
     """`[N, D]` finite embeddings as a NumPy view, checked block by block.
 

@@ -1,4 +1,4 @@
-"""Arrays from files: mapped where the format allows it, and never through pickle."""
+"""Arrays from files: mapped where that can be done, and never through pickle."""
 
 import mmap
 from pathlib import Path
@@ -8,21 +8,27 @@ import torch
 
 from poolwise.errors import FileError
 from poolwise.predictions.arrays import Array, as_array
+from poolwise.predictions.tables import ENDINGS, is_tables, open_column
 
 
 def open_array(path: str | Path, key: str | None = None) -> tuple[Array, mmap.mmap | None]:
-    """Open an array file; for `.npy` the result is mapped, and its mapping is returned beside it.
+    """Open an array file; what is mapped is returned with its mapping beside it.
 
     Args:
-        path: a `.npy`, `.npz` or `.pt` file.
-        key: which array of an `.npz` or of a `.pt` holding a dictionary; not needed if there is only one.
+        path: a `.npy`, `.npz` or `.pt` file; or a `.parquet`, `.arrow` or `.feather` file or a folder of those.
+        key: which array or column; not needed if there is only one.
     """
     path = Path(path)
+    if is_tables(path):
+        return open_column(path, key)
     if not path.is_file():
-        raise FileError(f"{path}: no such file. Expected a .npy, .npz or .pt file of predictions.")
+        raise FileError(
+            f"{path}: no such file, nor a folder of shards. Expected predictions: a .npy, .npz, .pt, "
+            f"{', '.join(ENDINGS)} file, or a folder."
+        )
     readers = {".npy": _npy, ".npz": _npz, ".pt": _pt, ".pth": _pt}
     if path.suffix not in readers:
-        raise FileError(f"{path}: cannot read '{path.suffix}' files. Use .npy (mapped), .npz or .pt.")
+        raise FileError(f"{path}: cannot read '{path.suffix}' files. Use .npy (mapped), .npz, .pt or .parquet.")
     try:
         array = readers[path.suffix](path, key)
     except FileError:

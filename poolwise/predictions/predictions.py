@@ -1,62 +1,24 @@
 """Predictions of K posterior samples for N points over C classes, wherever they are stored."""
 
-import math
-import mmap
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self, TypeVar, get_args
+from typing import Self, TypeVar, get_args
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from poolwise import memory as budget
-from poolwise.errors import EmptyPoolError, ParameterError, ShapeError
+from poolwise.errors import ParameterError, ShapeError
 from poolwise.parallel import one_thread_an_operation, ordered_map
-from poolwise.predictions.arrays import Array, as_array, as_embeddings, as_view
+from poolwise.predictions.arrays import Array, as_embeddings
+from poolwise.predictions.blocks import Block, Kind
 from poolwise.predictions.files import open_array
-from poolwise.predictions.validation import check_block
+from poolwise.predictions.shards import ShardSource, is_shards
+from poolwise.predictions.sources import Layout, Source, array_source, unflattened
 from poolwise.progress import Report, silent
 
-Kind = Literal["log-probs", "probs", "logits"]
-Layout = Literal["NKC", "KNC", "NCK"]
 Result = TypeVar("Result")
-
-# Finite stand-ins for log 0 whose exponential is exactly 0, so that 0 · log 0 is 0 and never NaN.
-_LOG_ZERO = {torch.float32: -110.0, torch.float64: -750.0}
-
-# Pages of a mapped file that a scan has passed are given back this often (bytes), to keep resident memory low.
-_RELEASE_EVERY = 1 << 26
-
-_LOG2_E = 1 / math.log(2)
-_VECTOR = 64  # numbers: a multiple of what any processor takes at a time
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some rows of the pool.
-
-    Attributes:
-        log_probs: `[n, K, C]` log-probabilities. Read by `rows`, they are finite: log 0 is replaced by a number whose
-            exponential is 0. In a scan they may be the stored numbers themselves, and -inf.
-        probs: `[n, K, C]` probabilities.
-        raw: `[n, K, C]` room for what is stored, while it is converted.
-    """
-
-    log_probs: Tensor
-    probs: Tensor
-    raw: Tensor
-
-    @classmethod
-    def empty(cls, n: int, K: int, C: int, dtype: torch.dtype) -> "Block":
-        """Room for n rows."""
-        return cls(*torch.empty(3, n, K, C, dtype=dtype))
-
-    def first(self, n: int) -> "Block":
-        """The first n rows, in the same place."""
-        return Block(self.log_probs[:n], self.probs[:n], self.raw[:n])
 
 
 class Predictions:
@@ -70,17 +32,16 @@ class Predictions:
 
     def __init__(
         self,
-        source_N_K_C: Tensor,
+        source: Source,
         kind: Kind,
         *,
         embeddings: Array | None = None,
         labelled_embeddings: Array | None = None,
         index_N: Array | None = None,
-        mapping: mmap.mmap | None = None,
         checked: bool = False,
     ) -> None:
-        self._source, self._kind, self._index, self._mapping = source_N_K_C, kind, index_N, mapping
-        self.dtype = torch.float64 if source_N_K_C.dtype == torch.float64 else torch.float32
+        self._source, self._kind, self._index = source, kind, index_N
+        self.dtype = torch.float64 if source.dtype == torch.float64 else torch.float32
         self.embeddings, self.labelled_embeddings = embeddings, labelled_embeddings
         self._checked = checked
 
@@ -103,7 +64,7 @@ class Predictions:
             layout: order of the axes: `"NKC"`, `"KNC"` or `"NCK"`.
             validate: check all values now; if False, the first pass over the pool checks them as it goes.
         """
-        return cls._build(values, "log-probs", embeddings, labelled_embeddings, layout, validate)
+        return cls._build(array_source(values, layout), "log-probs", embeddings, labelled_embeddings, validate)
 
     @classmethod
     def from_probs(
@@ -116,7 +77,7 @@ class Predictions:
         validate: bool = True,
     ) -> Self:
         """Predictions from probabilities; the arguments are those of `from_log_probs`."""
-        return cls._build(values, "probs", embeddings, labelled_embeddings, layout, validate)
+        return cls._build(array_source(values, layout), "probs", embeddings, labelled_embeddings, validate)
 
     @classmethod
     def from_logits(
@@ -132,66 +93,69 @@ class Predictions:
 
         The arguments are those of `from_log_probs`.
         """
-        return cls._build(values, "logits", embeddings, labelled_embeddings, layout, validate)
+        return cls._build(array_source(values, layout), "logits", embeddings, labelled_embeddings, validate)
 
     @classmethod
     def open(
         cls,
         path: str | Path,
         *,
-        kind: Kind = "log-probs",
-        layout: Layout = "NKC",
+        kind: Kind | None = None,
+        layout: Layout | None = None,
         key: str | None = None,
+        samples: int | None = None,
         embeddings: object = None,
         labelled_embeddings: object = None,
         validate: bool = True,
+        verify: bool = False,
     ) -> Self:
-        """Predictions in a file: `.npy` is mapped and never loaded whole; `.npz` and `.pt` are loaded, safely.
+        """Predictions in a file or in a folder of shards, read where they are and never loaded whole.
+
+        `.npy` files are mapped and shards are read in parts; the columns of `.parquet`, `.arrow` and `.feather` files
+        are unpacked once, to a temporary file; `.npz` and `.pt` are loaded, safely.
 
         Args:
-            path: the file.
-            kind: `"log-probs"`, `"probs"` or `"logits"`.
-            layout: order of the axes in the file.
-            key: which array of an `.npz` or `.pt`, where there is more than one.
-            embeddings: an array or the path of a file.
+            path: the file, or a folder with a manifest or with Parquet or Arrow files only.
+            kind: `"log-probs"` (the default), `"probs"` or `"logits"`; a manifest knows it.
+            layout: order of the axes in the file, `"NKC"` by default; a manifest knows it.
+            key: which array of an `.npz` or `.pt`, or which column, where there is more than one.
+            samples: K, where the K·C numbers of a point are one flat list.
+            embeddings: an array or the path of a file; by default those in the folder, if there are any.
             labelled_embeddings: likewise.
             validate: check all values now, in one streaming pass; if False, the first pass over the pool does it.
+            verify: compare shards with their checksums, which reads all of them.
         """
-        if kind not in get_args(Kind):
-            raise ParameterError(f"kind must be one of {', '.join(get_args(Kind))}, not {kind!r}.")
-        array, mapping = open_array(path, key)
+        for name, value, options in (("kind", kind, get_args(Kind)), ("layout", layout, get_args(Layout))):
+            if value is not None and value not in options:
+                raise ParameterError(f"{name} must be one of {', '.join(options)}, not {value!r}.")
+        if is_shards(path):
+            if key is not None or samples is not None:
+                raise ParameterError(f"{path} is a folder of shards, which needs neither key nor samples.")
+            shards = ShardSource(Path(path), verify=verify)
+            for name, value, known in (("kind", kind, shards.kind), ("layout", layout, shards.layout)):
+                if value not in (None, known):
+                    raise ParameterError(f"{path}: its manifest says {name} {known}, not {value}. Leave {name} out.")
+            source: Source = shards
+            kind, embeddings = shards.kind, shards.embeddings() if embeddings is None else embeddings
+        else:
+            if verify:
+                raise ParameterError(f"{path} has no checksums to verify: only a folder of shards has.")
+            array, mapping = open_array(path, key)
+            if samples is not None:
+                array = unflattened(array, samples, layout or "NKC")
+            source = array_source(array, layout or "NKC", mapping)
         if isinstance(embeddings, str | Path):
             embeddings = open_array(embeddings)[0]
         if isinstance(labelled_embeddings, str | Path):
             labelled_embeddings = open_array(labelled_embeddings)[0]
-        return cls._build(array, kind, embeddings, labelled_embeddings, layout, validate, mapping)
+        return cls._build(source, kind or "log-probs", embeddings, labelled_embeddings, validate)
 
     @classmethod
     def _build(
-        cls,
-        values: object,
-        kind: Kind,
-        embeddings: object,
-        labelled_embeddings: object,
-        layout: Layout,
-        validate: bool,
-        mapping: mmap.mmap | None = None,
+        cls, source: Source, kind: Kind, embeddings: object, labelled_embeddings: object, validate: bool
     ) -> Self:
-        if layout not in get_args(Layout):
-            raise ParameterError(f"layout must be one of {', '.join(get_args(Layout))}, not {layout!r}.")
-        array = as_array(values, "predictions")
-        if array.ndim != 3:
-            raise ShapeError(
-                f"predictions must have three axes {list(layout)} (points, posterior samples, classes), "
-                f"not shape {list(array.shape)}. For a single model, add an axis of length 1 for K."
-            )
-        array = array.transpose([layout.index(axis) for axis in "NKC"])
-        if len(array) == 0:
-            raise EmptyPoolError(f"the pool is empty: predictions have shape {list(array.shape)}.")
-        if 0 in array.shape:
-            raise ShapeError(f"predictions need at least one sample and one class, not {list(array.shape)} [N, K, C].")
-        features, labelled = _check_embeddings(embeddings, labelled_embeddings, len(array))
-        predictions = cls(as_view(array), kind, embeddings=features, labelled_embeddings=labelled, mapping=mapping)
+        features, labelled = _check_embeddings(embeddings, labelled_embeddings, source.shape[0])
+        predictions = cls(source, kind, embeddings=features, labelled_embeddings=labelled)
         if validate:
             predictions.check()
         return predictions
@@ -209,23 +173,26 @@ class Predictions:
             embeddings=features,
             labelled_embeddings=labelled,
             index_N=self._index,
-            mapping=self._mapping,
             checked=self._checked,
         )
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """`(N, K, C)`."""
-        _, K, C = self._source.shape
-        return len(self), K, C
+        return len(self), *self._source.shape[1:]
 
     def __len__(self) -> int:
-        return len(self._source) if self._index is None else len(self._index)
+        return self._source.shape[0] if self._index is None else len(self._index)
 
     def __repr__(self) -> str:
         N, K, C = self.shape
-        where = "mapped " if self._mapping else ""
-        return f"Predictions(N={N}, K={K}, C={C}, {where}{self._source.dtype} {self._kind})".replace("torch.", "")
+        stored = f"{self._source.where} {self._source.dtype} {self._kind}".strip().replace("torch.", "")
+        return f"Predictions(N={N}, K={K}, C={C}, {stored})"
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether a row that is read anew comes from a file."""
+        return bool(self._source.where)
 
     @property
     def row_bytes(self) -> int:
@@ -256,37 +223,32 @@ class Predictions:
         """
         step = budget.block_rows(self.row_bytes, memory)
         parts = [slice(start, min(start + step, len(self))) for start in range(0, len(self), step)]
-        checked, released, room = self._checked, 0, threading.local()
+        checked, room = self._checked, threading.local()
 
         def work(rows: slice) -> Result:
             if not hasattr(room, "block"):
                 room.block = Block.empty(min(step, len(self)), *self.shape[1:], self.dtype)
             block: Block = room.block.first(rows.stop - rows.start)
             positions_n = np.arange(rows.start, rows.stop) if self._index is None else self._index[rows]
-            stored = self._source[rows] if self._index is None else self._source[torch.from_numpy(positions_n)]
+            stored = self._source.part(rows) if self._index is None else self._source.at(positions_n)
+            check_n = None if checked else positions_n
             if self._kind == "log-probs" and stored.dtype == self.dtype and stored.is_contiguous():
                 # Nothing to convert: one pass less, on what is the most common input by far.
-                block = Block(stored, _exp(stored, block.probs), block.raw)
-                if not checked:
-                    check_block(stored, block.probs, self._kind, stored.dtype, positions_n)
+                block = block.around(stored, check_n)
             else:
-                self._read(stored, block, None if checked else positions_n)
+                block.fill(stored, self._kind, check_n)
             return kernel(block)
 
         for rows, result in zip(parts, ordered_map(work, parts), strict=True):
             yield rows, result
             report(stage, rows.stop, len(self))
-            released += step * self.row_bytes
-            if self._mapping is not None and released >= _RELEASE_EVERY:
-                self._mapping.madvise(mmap.MADV_DONTNEED)
-                released = 0
         self._checked = True
 
     def rows(self, indices_n: Array) -> Block:
         """The rows at some positions of the pool, in the order asked for."""
         block = Block.empty(len(indices_n), *self.shape[1:], self.dtype)
         positions_n = indices_n if self._index is None else self._index[indices_n]
-        self._read(self._source[torch.from_numpy(positions_n)], block, None)
+        block.fill(self._source.at(positions_n), self._kind, None)
         return block
 
     def take(self, indices_n: Array) -> "Predictions":
@@ -297,7 +259,6 @@ class Predictions:
             embeddings=None if self.embeddings is None else self.embeddings[indices_n],
             labelled_embeddings=self.labelled_embeddings,
             index_N=indices_n if self._index is None else self._index[indices_n],
-            mapping=self._mapping,
             checked=self._checked,
         )
 
@@ -307,49 +268,6 @@ class Predictions:
             with one_thread_an_operation():
                 for _ in self.scan(lambda block: None, memory, report, "checking the pool"):
                     pass
-
-    def _read(self, stored: Tensor, block: Block, check_n: Array | None) -> None:
-        """Turn stored rows into a block; check them if their positions in the source are given."""
-        log_probs, probs, floor = block.log_probs, block.probs, _LOG_ZERO[self.dtype]
-        if self._kind == "log-probs":
-            raw = log_probs
-            if stored.dtype == raw.dtype:
-                torch.clamp_min(stored, floor, out=raw)
-            else:
-                raw.copy_(stored).clamp_min_(floor)
-            _exp(log_probs, probs)
-        elif self._kind == "probs":
-            raw = probs
-            raw.copy_(stored)
-            torch.log(probs, out=log_probs).clamp_min_(floor)
-        else:
-            raw = block.raw
-            raw.copy_(stored)
-            torch.log_softmax(raw, 2, out=log_probs).clamp_min_(floor)
-            _exp(log_probs, probs)
-        if check_n is not None:
-            check_block(raw, probs, self._kind, self._source.dtype, check_n)
-        if self._source.dtype == torch.float16 and self._kind != "logits":
-            sums = probs.sum(2, keepdim=True)
-            probs.div_(sums)
-            log_probs.sub_(sums.log()).clamp_min_(floor)
-
-
-def _exp(log_probs: Tensor, out: Tensor) -> Tensor:
-    """The exponential, by way of base two: PyTorch's `exp2` takes half the time of its `exp` on a CPU.
-
-    The product rounds the exponent, which moves a probability p by at most `p |ln p|` units of rounding: less than one.
-    PyTorch computes what is left over of whole vectors with another routine, which rounds otherwise. So that a number
-    does not depend on where in a block it stands, what is left over is computed within a whole vector as well.
-    """
-    flat = torch.mul(log_probs, _LOG2_E, out=out).view(-1)
-    whole = flat.numel() - flat.numel() % _VECTOR
-    flat[:whole].exp2_()
-    if whole < flat.numel():
-        rest = flat.new_zeros(_VECTOR)
-        rest[: flat.numel() - whole] = flat[whole:]
-        flat[whole:] = rest.exp2_()[: flat.numel() - whole]
-    return out
 
 
 def _check_embeddings(embeddings: object, labelled_embeddings: object, rows: int) -> tuple[Array | None, Array | None]:

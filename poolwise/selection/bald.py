@@ -18,6 +18,7 @@ def bald_scores(task: Task) -> Array:
     summary="Largest mutual information between label and model.",
     formula="top b of I(y_i; θ) = H[mean_k p_ik] - mean_k H[p_ik]",
     paper="Houlsby, Huszár, Ghahramani, Lengyel: Bayesian Active Learning by Disagreement, 2011",
+    bound=bald_scores,
 )
 def bald(task: Task) -> Picks:
     """Select the top b."""

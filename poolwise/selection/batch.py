@@ -1,10 +1,49 @@
 """The result of a selection."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from poolwise.predictions.arrays import Array
+
+
+@dataclass(frozen=True)
+class Prefilter:
+    """What a prefilter left out, and what that could have cost.
+
+    A method's *bound* of a point is a number that its gain is never above, whatever was picked before.
+
+    Attributes:
+        name: the prefilter, such as `"top:100000"`.
+        left_out: how many points it left out.
+        largest: the largest bound of those; None if the method has no bounds.
+        share: their part of the sum of all bounds; None likewise.
+        lost: an upper bound on the gain lost: how much more than each pick the best of them could have gained, summed
+            over the picks; None likewise. At 0, no point left out could have been better than any pick.
+        same_until: how many picks are certain to be those from the whole pool; None for methods that draw.
+    """
+
+    name: str
+    left_out: int
+    largest: float | None = None
+    share: float | None = None
+    lost: float | None = None
+    same_until: int | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.name} left out {self.left_out:,} points"
+        if self.left_out == 0:
+            return text
+        if self.lost is None or self.largest is None or self.share is None:
+            return f"{text}; what that cost is not known, since the method has no bounds"
+        text += f" with {self.share:.1%} of the sum of all bounds"
+        if self.lost == 0:
+            return f"{text}; no gain lost: none of them could gain more than {self.largest:.3g}, and every pick did"
+        same = "" if self.same_until is None else f", and the first {self.same_until} picks are those of the whole pool"
+        return (
+            f"{text}; at most {self.lost:.3g} of gain lost in all: at a pick, none of them could gain more than "
+            f"{self.largest:.3g}{same}"
+        )
 
 
 @dataclass(frozen=True)
@@ -22,6 +61,7 @@ class Diagnostics:
         pairs: how many pairs of points were compared.
         rows: how many rows of the pool were read after the first pass.
         seconds: wall time of the selection.
+        prefilter: what a prefilter left out and could have cost; None where there was none.
     """
 
     ceiling: float
@@ -33,6 +73,7 @@ class Diagnostics:
     pairs: int
     rows: int
     seconds: float
+    prefilter: Prefilter | None = None
 
     def __str__(self) -> str:
         lines = [f"considered {self.considered:,} points, compared {self.pairs:,} pairs, {self.seconds:.2f} s"]
@@ -41,12 +82,15 @@ class Diagnostics:
             lines.append(
                 f"information {self.information[-1]:.3f} of at most {self.ceiling:.3f} nats (ln K), {share:.0%}"
             )
+        if self.prefilter is not None:
+            lines.append(str(self.prefilter))
         lines.append("not saturated" if self.saturated_at is None else f"saturated after {self.saturated_at} picks")
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, object]:
         """Plain numbers and lists, for JSON."""
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+        plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+        return {**plain, "prefilter": None if self.prefilter is None else asdict(self.prefilter)}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from poolwise.parallel import ordered_map
 from poolwise.predictions.arrays import Array
 from poolwise.registry import method
 from poolwise.selection import engine as lazy
+from poolwise.selection.bald import bald_scores
 from poolwise.selection.engine import ENGINE_HELP, Engine
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
@@ -129,6 +130,7 @@ class JointInformation:
         "engine": ENGINE_HELP,
     },
     stochastic=True,
+    bound=bald_scores,
 )
 def batchbald(task: Task, *, configurations: int = 10_000, engine: Engine = "lazy") -> Picks:
     """Select by joint information (see `JointInformation` for why lazy evaluation is right on sampled gains)."""

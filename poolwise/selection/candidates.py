@@ -25,12 +25,15 @@ def choose(candidates: object, N: int, batch_size: int, seed: int) -> Array | No
     if isinstance(candidates, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", candidates)
         if match is None or not 0 < float(match[1]) <= 100:
-            raise ParameterError(f'candidates must be a share like "10%", a number or positions, not {candidates!r}.')
-        return _draw(int(np.ceil(float(match[1]) / 100 * N)), N, batch_size, seed)
+            raise ParameterError(
+                'candidates must be a share like "10%", a number, positions, "top:100000" or "sample:100000", not '
+                f"{candidates!r}."
+            )
+        return draw(int(np.ceil(float(match[1]) / 100 * N)), N, batch_size, seed)
     if isinstance(candidates, Integral) and not isinstance(candidates, bool):
         if candidates < 1:
             raise ParameterError(f"candidates must be at least 1, not {candidates}.")
-        return _draw(int(candidates), N, batch_size, seed)
+        return draw(int(candidates), N, batch_size, seed)
     positions = np.asarray(candidates)
     if positions.ndim != 1 or positions.dtype.kind not in "iu":
         raise ParameterError('candidates must be a share like "10%", a number, or a list of whole-number positions.')
@@ -44,6 +47,7 @@ def choose(candidates: object, N: int, batch_size: int, seed: int) -> Array | No
     return chosen
 
 
-def _draw(count: int, N: int, batch_size: int, seed: int) -> Array:
+def draw(count: int, N: int, batch_size: int, seed: int) -> Array:
+    """`[n]` sorted positions drawn at random, at least as many as the batch has."""
     chosen = stream(seed, "candidates").choice(N, min(N, max(count, batch_size)), replace=False)
     return np.sort(chosen)

@@ -1,9 +1,15 @@
 """Entropy: the averaged prediction is the most spread out (section 2.2.1 of the paper)."""
 
 from poolwise.information.entropies import predictive_entropy
+from poolwise.predictions.arrays import Array
 from poolwise.registry import method
 from poolwise.selection.ranking import take_top
 from poolwise.selection.task import Picks, Task
+
+
+def scores(task: Task) -> Array:
+    """`[N]` entropy of the averaged prediction of every point."""
+    return task.scores(lambda block: predictive_entropy(block.probs))
 
 
 @method(
@@ -11,7 +17,8 @@ from poolwise.selection.task import Picks, Task
     summary="Largest entropy of the mean prediction.",
     formula="top b of H[p̄_i]",
     paper="Shannon 1948; Settles: Active Learning Literature Survey, 2009",
+    bound=scores,
 )
 def entropy(task: Task) -> Picks:
     """Select the top b."""
-    return take_top(task.scores(lambda block: predictive_entropy(block.probs)), task.batch_size)
+    return take_top(scores(task), task.batch_size)

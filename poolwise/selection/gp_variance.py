@@ -23,6 +23,11 @@ def centred(block: Block) -> Tensor:
     return (probs - probs.mean(1, keepdim=True)).div_(probs.shape[1] ** 0.5)
 
 
+def variances(task: Task) -> Array:
+    """`[N]` variance of every point before any pick, summed over the classes."""
+    return task.scores(lambda block: centred(block).square_().sum((1, 2)))
+
+
 class RemainingVariance:
     """Variance of each point given the picks, summed over the classes, for the engine.
 
@@ -43,7 +48,7 @@ class RemainingVariance:
 
     def start(self) -> Array:
         """Variances before any pick."""
-        variances_N = self._task.scores(lambda block: centred(block).square_().sum((1, 2)))
+        variances_N = variances(self._task)
         self.slack = 1e-12 * float(variances_N.max())  # rounding in double precision, generously
         return variances_N
 
@@ -88,6 +93,7 @@ class RemainingVariance:
         "noise": "Variance of an observation, above 0: larger lets similar points be picked again.",
         "engine": ENGINE_HELP,
     },
+    bound=variances,
 )
 def gp_variance(task: Task, *, noise: float = 0.01, engine: Engine = "lazy") -> Picks:
     """Select greedily."""

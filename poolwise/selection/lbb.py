@@ -2,6 +2,7 @@
 
 from poolwise.registry import method
 from poolwise.selection import engine as lazy
+from poolwise.selection.bald import bald_scores
 from poolwise.selection.engine import ENGINE_HELP, Engine
 from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, PairwiseRedundancy, Redundancy
 from poolwise.selection.saturation import information_tolerance
@@ -19,6 +20,7 @@ FORMULA = (
     formula=FORMULA,
     paper="Rubashevskii, Kotova, Panov: Scalable Batch Acquisition for Deep Bayesian Active Learning, SDM 2023",
     parameters={"redundancy": REDUNDANCY_HELP, "pairs": PAIRS_HELP, "engine": ENGINE_HELP},
+    bound=bald_scores,
 )
 def lbb(
     task: Task, *, redundancy: Redundancy = "normalised", pairs: Pairs = "unordered", engine: Engine = "lazy"

@@ -1,9 +1,15 @@
 """Least confidence: the most likely class is the least likely (equation 2 of the paper, on the mean prediction)."""
 
 from poolwise.information.uncertainty import least_confidence as score
+from poolwise.predictions.arrays import Array
 from poolwise.registry import method
 from poolwise.selection.ranking import take_top
 from poolwise.selection.task import Picks, Task
+
+
+def scores(task: Task) -> Array:
+    """`[N]` lack of confidence of every point."""
+    return task.scores(lambda block: score(block.probs))
 
 
 @method(
@@ -11,7 +17,8 @@ from poolwise.selection.task import Picks, Task
     summary="Smallest probability of the most likely class.",
     formula="top b of 1 - max_c p̄_i(c)",
     paper="Lewis, Gale: A Sequential Algorithm for Training Text Classifiers, 1994",
+    bound=scores,
 )
 def least_confidence(task: Task) -> Picks:
     """Select the top b."""
-    return take_top(task.scores(lambda block: score(block.probs)), task.batch_size)
+    return take_top(scores(task), task.batch_size)

@@ -1,9 +1,15 @@
 """Margin: the two most likely classes are nearly tied."""
 
 from poolwise.information.uncertainty import margin as score
+from poolwise.predictions.arrays import Array
 from poolwise.registry import method
 from poolwise.selection.ranking import take_top
 from poolwise.selection.task import Picks, Task
+
+
+def scores(task: Task) -> Array:
+    """`[N]` one minus the margin of every point."""
+    return task.scores(lambda block: score(block.probs))
 
 
 @method(
@@ -11,7 +17,8 @@ from poolwise.selection.task import Picks, Task
     summary="Smallest lead of the most likely class over the second.",
     formula="top b of 1 - (p̄_i(first) - p̄_i(second))",
     paper="Scheffer, Decomain, Wrobel: Active Hidden Markov Models for Information Extraction, 2001",
+    bound=scores,
 )
 def margin(task: Task) -> Picks:
     """Select the top b."""
-    return take_top(task.scores(lambda block: score(block.probs)), task.batch_size)
+    return take_top(scores(task), task.batch_size)

@@ -33,6 +33,7 @@ def log_powers(scores_N: Array, alpha: float) -> Array:
     paper="Kirsch, Farquhar, Atighehchian, Jesson, Branchaud-Charron, Gal: Stochastic Batch Acquisition, TMLR 2023",
     parameters={"alpha": ALPHA_HELP},
     stochastic=True,
+    bound=bald_scores,
 )
 def power_bald(task: Task, *, alpha: float = 1.0) -> Picks:
     """Draw the batch."""

@@ -2,6 +2,7 @@
 
 from poolwise.registry import method
 from poolwise.selection import race
+from poolwise.selection.bald import bald_scores
 from poolwise.selection.engine import ENGINE_HELP, Engine
 from poolwise.selection.power_bald import ALPHA_HELP, check_alpha
 from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, PairwiseRedundancy, Redundancy
@@ -21,6 +22,7 @@ from poolwise.selection.task import Picks, Task
         "engine": ENGINE_HELP,
     },
     stochastic=True,
+    bound=bald_scores,
 )
 def power_lbb(
     task: Task,

@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise import memory as budget
 from poolwise import registry
-from poolwise.errors import BatchSizeError, SaturationWarning
+from poolwise.errors import BatchSizeError, PrefilterWarning, SaturationWarning
 from poolwise.information.entropies import ceiling
 from poolwise.information.joint import batch_information
 from poolwise.parallel import one_thread_an_operation
@@ -18,6 +18,7 @@ from poolwise.progress import Report, silent
 from poolwise.seeding import stream
 from poolwise.selection.batch import Batch, Diagnostics
 from poolwise.selection.candidates import choose
+from poolwise.selection.prefilter import prefilter
 from poolwise.selection.task import Picks, Task
 
 # Label configurations behind the information estimate: its standard error is then about 0.01 nats.
@@ -48,7 +49,10 @@ def select(
         batch_size: how many points to choose.
         method: name of a method; `poolwise.methods()` lists them.
         seed: root of all randomness; the same seed gives the same batch.
-        candidates: restrict the choice: a share drawn at random such as `"10%"`, a number, or positions.
+        candidates: restrict the choice: a share drawn at random such as `"10%"`, a number, or positions. Or a
+            prefilter, `"top:100000"` (the points with the largest bounds) or `"sample:100000"`, after which
+            `diagnostics.prefilter` says how much gain the points left out could have added at most, and a
+            `PrefilterWarning` if that is not 0.
         embeddings: `[N, D]` features of the pool, for the methods that need them.
         labelled_embeddings: `[L, D]` features of the points that are labelled already.
         memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
@@ -68,10 +72,11 @@ def select(
         pool = pool.with_embeddings(embeddings, labelled_embeddings)
     _check_batch_size(batch_size, len(pool))
     space = budget.parse(memory)
-    subset = choose(candidates, len(pool), batch_size, seed)
+    stream(seed)  # a bad seed is an error for every method, not only for those that draw
+    kept = prefilter(candidates, Task(pool, int(batch_size), seed, space, report), chosen_method)
+    subset = choose(candidates, len(pool), batch_size, seed) if kept is None else kept.positions
     chosen = pool if subset is None else pool.take(subset)
     task = Task(chosen, int(batch_size), seed, space, report, whole=pool, positions=subset)
-    stream(seed)  # a bad seed is an error for every method, not only for those that draw
     with one_thread_an_operation():
         picks: Picks = chosen_method.run(task, **checked)
         task.predictions.check(space, report)
@@ -86,7 +91,10 @@ def select(
         pairs=picks.pairs,
         rows=picks.rows,
         seconds=time.perf_counter() - started,
+        prefilter=None if kept is None else kept.cost(picks, chosen_method),
     )
+    if diagnostics.prefilter is not None and diagnostics.prefilter.left_out and diagnostics.prefilter.lost != 0:
+        warnings.warn(f"{diagnostics.prefilter}.", PrefilterWarning, stacklevel=2)
     if picks.saturated_at is not None:
         warnings.warn(
             _saturation_message(method, diagnostics, pool.shape[1], batch_size),

@@ -17,6 +17,7 @@ from poolwise.selection.task import Picks, Task
         "beta": "Inverse temperature, above 0: scores are in nats, so 1 is close to random and 100 to the top b."
     },
     stochastic=True,
+    bound=bald_scores,
 )
 def softmax_bald(task: Task, *, beta: float = 8.0) -> Picks:
     """Draw the batch."""

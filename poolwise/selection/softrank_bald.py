@@ -17,6 +17,7 @@ from poolwise.selection.task import Picks, Task
     paper="Kirsch, Farquhar, Atighehchian, Jesson, Branchaud-Charron, Gal: Stochastic Batch Acquisition, TMLR 2023",
     parameters={"alpha": ALPHA_HELP},
     stochastic=True,
+    bound=bald_scores,
 )
 def softrank_bald(task: Task, *, alpha: float = 1.0) -> Picks:
     """Draw the batch."""

@@ -1,0 +1,67 @@
+"""Networks from files, whichever way PyTorch saved them."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from poolwise.errors import FileError, ParameterError
+
+
+def read_network(path: str | Path) -> nn.Module:
+    """A network saved whole by `torch.save`, by `torch.jit.save`, or by `torch.export.save` (`.pt2`).
+
+    Loading runs code that is in the file: only load what you trust.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(f"{path}: no such file. Expected a network.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch's advice on formats is not for who was handed a file
+            if path.suffix == ".pt2":
+                found: object = ExportedNetwork(torch.export.load(path))
+            else:
+                found = torch.load(path, map_location="cpu", weights_only=False)
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from error
+    except Exception as error:  # whatever a damaged or foreign file makes PyTorch stumble over
+        reason = str(error).split("\n")[0]
+        raise FileError(
+            f"{path}: cannot be loaded as a network ({type(error).__name__}: {reason}). Its classes must be importable "
+            "here; torch.export.save and torch.jit.save need none."
+        ) from error
+    if not isinstance(found, nn.Module):
+        raise FileError(
+            f"{path}: holds a {type(found).__name__}, not a network. Save the whole of it, with "
+            "torch.save(network, path), not its weights alone."
+        )
+    return found
+
+
+class ExportedNetwork(nn.Module):
+    """An exported program, which has one mode only."""
+
+    def __init__(self, program: Any) -> None:
+        super().__init__()
+        for node in program.graph.nodes:
+            if "dropout" in str(node.target) and True in node.args:
+                raise FileError("it was exported in training mode. Call network.eval() before torch.export.export.")
+        self.program = program.module()
+
+    def forward(self, inputs: torch.Tensor) -> Any:
+        """What the program puts out."""
+        try:
+            return self.program(inputs)
+        except AssertionError as error:  # it was exported for inputs of one shape
+            raise ParameterError(
+                f"the exported network does not take inputs {list(inputs.shape)} ({error}). Export it for any number "
+                "of examples, with dynamic_shapes."
+            ) from error
+
+    def train(self, mode: bool = True) -> "ExportedNetwork":
+        """Nothing to change but what is said of it."""
+        self.training = mode
+        return self

@@ -1,0 +1,115 @@
+"""From data to a folder of predictions, shard by shard: for pools whose predictions do not fit memory."""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from poolwise import memory as budget
+from poolwise.data.examples import Subset, as_examples
+from poolwise.errors import EmptyPoolError, FileError, MissingInputError
+from poolwise.posteriors.posterior import Posterior
+from poolwise.predictions import Predictions, ShardWriter
+from poolwise.predictions.arrays import Array
+from poolwise.predictions.manifest import PART
+from poolwise.progress import Report, silent
+
+# How many examples are predicted first: to know how many samples and classes there are, and to see that what a folder
+# holds already was predicted from the same model and the same data.
+_PROBES = 64
+# Log-probabilities are the same if they differ by no more than this, absolute and relative: float16 rounds to 2^-11,
+# and networks round otherwise in chunks of another size.
+_ROUNDING = 2e-3, 4e-3
+
+
+def write_predictions(
+    posterior: Posterior,
+    data: object,
+    folder: str | Path,
+    *,
+    dtype: Literal["float16", "float32"] = "float16",
+    rows_per_shard: int | None = None,
+    embeddings: bool = False,
+    memory: int | str = budget.DEFAULT,
+    report: Report = silent,
+) -> Predictions:
+    """Predict into a folder, one shard at a time; what the folder holds already is not predicted again.
+
+    The result is that of `posterior.predict(data)`, rounded to `dtype`. After a crash, the same call goes on with the
+    first shard that is missing. A few examples are predicted anew and compared with what is there, so that a folder
+    never holds predictions of two models.
+
+    Args:
+        posterior: a model that is trained.
+        data: examples; every reading of one must give the same.
+        folder: where to write; made if it is not there.
+        dtype: the type to store log-probabilities in. Float16 keeps three digits of a probability.
+        rows_per_shard: how many examples go into one file; None for about 64 MB.
+        embeddings: whether to write embeddings as well, for the methods that need them.
+        memory: working memory, in bytes or as `"2GB"`: of the predictions, one shard is held at a time.
+        report: told about progress.
+    """
+    examples, space = as_examples(data), budget.parse(memory)
+    N = len(examples)
+    if not N:
+        raise EmptyPoolError("there are no examples to predict.")
+    probes_n = np.unique(np.linspace(0, N - 1, min(N, _PROBES)).round().astype(np.int64))
+    probed = posterior.predict(Subset(examples, probes_n), embeddings=embeddings, memory=space)
+    width = None
+    if embeddings:
+        width = _needed_embeddings(probed).shape[1]
+    writer = ShardWriter(folder, (N, *probed.shape[1:]), dtype=dtype, rows_per_shard=rows_per_shard, embeddings=width)
+    with writer:
+        missing = writer.missing
+        _check_same(Path(folder), writer, probes_n, _log_probs(probed, "float32"))
+        left, done = sum(_count(writer.rows(number)) for number in missing), 0
+        for number in missing:
+            rows = writer.rows(number)
+            part = Subset(examples, np.arange(rows.start, rows.stop))
+
+            def told(stage: str, count: int, total: int, before: int = done) -> None:
+                report(stage, before + count, left)
+
+            predicted = posterior.predict(part, embeddings=embeddings, memory=space, report=told)
+            features = _needed_embeddings(predicted) if embeddings else None
+            writer.put(number, _log_probs(predicted, dtype), features)
+            done += _count(rows)
+    return Predictions.open(folder, validate=False)
+
+
+def _count(rows: slice) -> int:
+    return int(rows.stop - rows.start)
+
+
+def _needed_embeddings(predictions: Predictions) -> Array:
+    if predictions.embeddings is None:
+        raise MissingInputError("the posterior gives no embeddings. Leave embeddings out.")
+    return predictions.embeddings
+
+
+def _log_probs(predictions: Predictions, dtype: str) -> Array:
+    """`[n, K, C]` log-probabilities, converted block by block."""
+    values = np.empty(predictions.shape, dtype)
+    step = budget.block_rows(predictions.row_bytes, budget.DEFAULT)
+    for start in range(0, len(values), step):
+        rows_n = np.arange(start, min(start + step, len(values)))
+        values[start : start + step] = predictions.rows(rows_n).log_probs.numpy()
+    return values
+
+
+def _check_same(folder: Path, writer: ShardWriter, probes_n: Array, expected_n_K_C: Array) -> None:
+    """Raise if what is written already is not what the model says of the data now."""
+    missing = set(writer.missing)
+    for number in range(writer.count):
+        rows = writer.rows(number)
+        here = (probes_n >= rows.start) & (probes_n < rows.stop)
+        if number in missing or not here.any():
+            continue
+        path = folder / PART.format(number)
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)[probes_n[here] - rows.start]
+        absolute, relative = _ROUNDING
+        if not np.allclose(stored.astype(np.float32), expected_n_K_C[here], rtol=relative, atol=absolute):
+            raise FileError(
+                f"{path} holds other predictions than this model gives for this data now: the weights, the seed of the "
+                f"masks, the data or their order are different. Use another folder, or remove {folder} to predict anew."
+            )

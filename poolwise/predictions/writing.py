@@ -1,0 +1,242 @@
+"""Writing predictions shard by shard: each complete and on the disk before the manifest says so."""
+
+import fcntl
+import hashlib
+import io
+import os
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, get_args
+
+import numpy as np
+
+from poolwise.errors import FileError, ParameterError, ShapeError, StateError
+from poolwise.predictions.arrays import Array, as_array, as_bytes
+from poolwise.predictions.blocks import Kind
+from poolwise.predictions.manifest import DTYPES, EMBEDDINGS, NAME, PART, Manifest, Shard, find_numbers, rows_checksum
+from poolwise.storage import replacing
+
+_LOCK = ".lock"
+# A shard takes about so many bytes, if nothing else is asked for: what a killed prediction may have to do again.
+_SHARD_BYTES = 1 << 26
+
+
+class ShardWriter:
+    """Writes a folder of shards, or goes on with one that is unfinished. Use as a context, in one process at a time.
+
+    A shard is written to the side, synced and renamed, and then entered in the manifest: whatever happens, what the
+    manifest names is whole. Shards may come in any order, and `missing` says which are left.
+
+    Args:
+        folder: where to write; made if it is not there.
+        shape: `(N, K, C)` of all shards together.
+        kind: what the numbers are: `"log-probs"`, `"probs"` or `"logits"`.
+        dtype: the type to store them in: `"float16"`, `"float32"` or `"float64"`.
+        rows_per_shard: how many points go into one file; None for about 64 MB, or for what the folder has.
+        embeddings: D, if `[N, D]` embeddings are written as well.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        shape: tuple[int, int, int],
+        *,
+        kind: Kind = "log-probs",
+        dtype: str = "float16",
+        rows_per_shard: int | None = None,
+        embeddings: int | None = None,
+    ) -> None:
+        N, K, C = shape
+        if min(shape) < 1:
+            raise ShapeError(f"shape must be (N, K, C), each at least 1, not {shape}.")
+        for name, value, options in (("kind", kind, get_args(Kind)), ("dtype", dtype, DTYPES)):
+            if value not in options:
+                raise ParameterError(f"{name} must be one of {', '.join(options)}, not {value!r}.")
+        if rows_per_shard is not None and rows_per_shard < 1:
+            raise ParameterError(f"rows_per_shard must be at least 1, not {rows_per_shard}.")
+        step = rows_per_shard or max(1, _SHARD_BYTES // (K * C * np.dtype(dtype).itemsize))
+        shards = [Shard(min(step, N - start)) for start in range(0, N, step)]
+        self._folder, self._any_step = Path(folder), rows_per_shard is None
+        self._manifest = Manifest(kind, "NKC", dtype, N, K, C, embeddings, shards)
+        self._lock: int | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise FileError(f"cannot write to {self._folder} ({error.strerror}).") from error
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lock is not None:
+            os.close(self._lock)  # which gives the lock back, as the end of a killed process does
+            self._lock = None
+
+    @property
+    def count(self) -> int:
+        """How many shards there are in all."""
+        return len(self._manifest.shards)
+
+    @property
+    def missing(self) -> list[int]:
+        """The shards that are not written yet."""
+        return [number for number, shard in enumerate(self._manifest.shards) if shard.sha256 is None]
+
+    def rows(self, number: int) -> slice:
+        """Which points a shard is for."""
+        starts = self._manifest.starts
+        return slice(int(starts[number]), int(starts[number + 1]))
+
+    def put(self, number: int, values_n_K_C: object, embeddings_n_D: object = None) -> None:
+        """Write a shard; when this returns, it is on the disk.
+
+        Args:
+            number: which shard.
+            values_n_K_C: its predictions.
+            embeddings_n_D: the embeddings of its points.
+        """
+        if self._lock is None:
+            raise StateError("a ShardWriter writes inside its context: with ShardWriter(...) as writer.")
+        manifest, rows = self._manifest, self.rows(number)
+        values = _exactly(values_n_K_C, manifest.shape(number), np.dtype(manifest.dtype), "predictions")
+        shard = Shard(rows.stop - rows.start)
+        try:
+            if manifest.embeddings is not None:
+                shape = (shard.rows, manifest.embeddings)
+                features = _exactly(embeddings_n_D, shape, np.dtype(np.float32), "embeddings")
+                shard.embeddings_sha256 = self._put_embeddings(rows.start, features)
+            header, content = _header(values), as_bytes(values)
+            digest = hashlib.sha256(header)
+            digest.update(content)
+            with replacing(self._folder / PART.format(number)) as file:
+                file.write(header)
+                file.write(content)
+            shard.sha256 = digest.hexdigest()
+            manifest.shards[number] = shard
+            manifest.write(self._folder)
+        except FileError as error:
+            manifest.shards[number] = Shard(shard.rows)
+            raise FileError(
+                f"{error} {manifest.written} of {len(manifest.shards)} shards are complete. Make room and give the "
+                "same command or call again: it goes on from there."
+            ) from error
+
+    def _begin(self) -> None:
+        """Take the folder, and take up what is in it."""
+        assert self._lock is not None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FileError(
+                f"{self._folder} is being written by another process. Wait for it, or choose another folder."
+            ) from error
+        if (self._folder / NAME).exists():
+            self._resume(Manifest.read(self._folder))
+        elif any(self._folder.glob("part-*.npy")):
+            raise FileError(f"{self._folder} holds shards without a {NAME}. Choose another folder.")
+        for part in self._folder.glob(".*.part"):  # what was being written when a process was killed
+            part.unlink(missing_ok=True)
+        self._need_room()
+        if self._manifest.embeddings is not None and self.missing:
+            self._make_embeddings()
+        if not (self._folder / NAME).exists():
+            self._manifest.write(self._folder)
+
+    def _resume(self, found: Manifest) -> None:
+        mine = self._manifest
+        for name in ("kind", "layout", "dtype", "rows", "samples", "classes", "embeddings"):
+            there, here = getattr(found, name), getattr(mine, name)
+            if there != here:
+                raise FileError(
+                    f"{self._folder} holds predictions with {name} = {there}, not {here}. Use the settings "
+                    "that it was begun with, or another folder."
+                )
+        if not self._any_step and [shard.rows for shard in found.shards] != [shard.rows for shard in mine.shards]:
+            raise FileError(
+                f"{self._folder} has shards of {found.shards[0].rows} rows, not {mine.shards[0].rows}. Use the "
+                "rows_per_shard that it was begun with, or another folder."
+            )
+        for number, shard in enumerate(found.shards):
+            if shard.sha256 is not None and not (self._folder / PART.format(number)).exists():
+                found.shards[number] = Shard(shard.rows)  # someone removed it, so that it is made again
+            elif shard.sha256 is not None:
+                found.find(self._folder, number)
+        self._manifest = found
+
+    def _need_room(self) -> None:
+        """A disk that is too small is an error now, not in some hours."""
+        manifest = self._manifest
+        row = manifest.samples * manifest.classes * np.dtype(manifest.dtype).itemsize
+        if not (self._folder / EMBEDDINGS).exists():
+            row += 4 * (manifest.embeddings or 0)
+        needed = row * sum(manifest.shards[number].rows for number in self.missing)
+        free = shutil.disk_usage(self._folder).free
+        if needed > free:
+            raise FileError(
+                f"{self._folder}: there is no room for {needed / 1e9:.1f} GB of predictions; {free / 1e9:.1f} GB are "
+                "free. Make room, or choose another folder."
+            )
+
+    def _make_embeddings(self) -> None:
+        """Room for the embeddings of all points in one file, which every reader can map."""
+        manifest, path = self._manifest, self._folder / EMBEDDINGS
+        shape = (manifest.rows, manifest.embeddings or 0)
+        if path.exists():
+            find_numbers(path, np.dtype(np.float32), shape)
+            return
+        if manifest.written:
+            raise FileError(f"{path}: is gone. Restore it from a copy, or predict again into another folder.")
+        with replacing(path) as file:
+            header = _header(np.broadcast_to(np.float32(0), shape))
+            file.write(header)
+            file.flush()
+            size = len(header) + 4 * shape[0] * shape[1]
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.truncate(size)
+
+    def _put_embeddings(self, start: int, features_n_D: Array) -> str:
+        """Write embeddings in their place, and give back their checksum."""
+        path = self._folder / EMBEDDINGS
+        begin = find_numbers(path, np.dtype(np.float32), (self._manifest.rows, features_n_D.shape[1]))
+        try:
+            with path.open("r+b") as file:
+                file.seek(begin + start * features_n_D.shape[1] * 4)
+                file.write(as_bytes(features_n_D))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise FileError(f"cannot write {path} ({error.strerror}).") from error
+        return rows_checksum(features_n_D)
+
+
+def _exactly(values: object, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> Array:
+    """Numbers of that shape, in that type, one after another."""
+    if values is None:
+        raise ShapeError(f"{what} {list(shape)} are missing.")
+    array = as_array(values, what)
+    if array.shape != shape:
+        raise ShapeError(f"{what} of this shard must have shape {list(shape)}, not {list(array.shape)}.")
+    try:
+        with np.errstate(over="raise"):
+            return np.ascontiguousarray(array, dtype)
+    except FloatingPointError as error:
+        raise ShapeError(f"{what} hold numbers too large for {dtype}. Write them as float32.") from error
+
+
+def _header(array: Array) -> bytes:
+    """How an `.npy` file with these numbers begins."""
+    text = io.BytesIO()
+    fields = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(text, fields)
+    return text.getvalue()

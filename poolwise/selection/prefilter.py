@@ -1,0 +1,81 @@
+"""Prefilters: a selection from a part of the pool that says what the rest could have been worth.
+
+A bound of a point is a number that its gain is never above, whatever was picked (Minoux 1978 is greedy by them): the
+BALD score for all forms of LBB and BatchBALD. With u the largest bound of the points left out, none of them could have
+gained more than u at any pick. A pick with a gain g has cost at most `u - g`; where that is negative it cost nothing,
+and a greedy method would have made the same pick from the whole pool.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolwise.errors import ParameterError
+from poolwise.predictions.arrays import Array
+from poolwise.registry import Method
+from poolwise.selection.batch import Prefilter
+from poolwise.selection.candidates import draw
+from poolwise.selection.ranking import top
+from poolwise.selection.task import Picks, Task
+
+# Gains are known to about this much in float32: a pick must lead by more to be certain.
+_ROUNDING = 4e-6
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a prefilter kept.
+
+    Attributes:
+        positions: `[n]` sorted positions in the pool.
+        report: what is known before any pick.
+    """
+
+    positions: Array
+    report: Prefilter
+
+    def cost(self, picks: Picks, method: Method) -> Prefilter:
+        """The report, once the picks are known."""
+        u, known = self.report.largest, vars(self.report)
+        if u is None:
+            return self.report
+        ahead = picks.scores > u + _ROUNDING
+        same = len(ahead) if ahead.all() else int(np.argmin(ahead))
+        lost = float(np.maximum(u - picks.scores, 0.0).sum())
+        return Prefilter(**{**known, "lost": lost, "same_until": None if method.stochastic else same})
+
+
+def prefilter(candidates: object, task: Task, method: Method) -> Kept | None:
+    """The part of the pool that `"top:n"` or `"sample:n"` keeps, never fewer points than the batch; else None.
+
+    Bounds are computed in one pass over the pool, where the method has any.
+
+    Args:
+        candidates: what the caller asked for.
+        task: the selection from the whole pool.
+        method: how it will be made.
+    """
+    match = re.fullmatch(r"\s*(top|sample)\s*:\s*([\d_,]+)\s*", candidates) if isinstance(candidates, str) else None
+    if match is None:
+        return None
+    way, N = match[1], len(task.predictions)
+    count = min(N, max(int(re.sub("[_,]", "", match[2]) or 0), task.batch_size))
+    name = f"{way}:{count}"
+    if way == "top" and method.bound is None:
+        raise ParameterError(
+            f'{method.name} has no bounds to prefilter by. Use "sample:{count}", at a cost that is not known.'
+        )
+    bounds_N = None if method.bound is None else method.bound(task)
+    if way == "top" and bounds_N is not None:
+        positions = np.sort(top(bounds_N, count))
+    else:
+        positions = draw(count, N, task.batch_size, task.seed)
+    if bounds_N is None:
+        return Kept(positions, Prefilter(name, N - count))
+    total = float(bounds_N.sum())
+    out_N = np.ones(N, bool)
+    out_N[positions] = False
+    left_out = bounds_N[out_N]
+    largest, share = (float(left_out.max()), float(left_out.sum()) / (total or 1.0)) if len(left_out) else (0.0, 0.0)
+    return Kept(positions, Prefilter(name, N - count, largest, share))
