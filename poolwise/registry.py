@@ -84,7 +84,8 @@ class Method:
         parameters: its own parameters by name.
         stochastic: whether the seed changes the batch.
         run: the function that selects.
-        bound: from a task to `[N]` numbers that no gain of a point is above, whatever was picked; or None.
+        bound: from a task and the method's parameters to `[N]` numbers that no gain of a point is above, whatever was
+            picked; or None.
     """
 
     name: str
@@ -95,7 +96,7 @@ class Method:
     parameters: Mapping[str, Parameter]
     stochastic: bool
     run: Callable[..., Any]
-    bound: Callable[[Any], np.ndarray[Any, np.dtype[Any]]] | None = None
+    bound: Callable[..., np.ndarray[Any, np.dtype[Any]]] | None = None
 
     def check(self, given: Mapping[str, object]) -> dict[str, object]:
         """The given parameters, each known and of the right kind."""
@@ -122,7 +123,7 @@ def method(
     needs: tuple[str, ...] = ("predictions",),
     stochastic: bool = False,
     parameters: Mapping[str, str] | None = None,
-    bound: Callable[[Any], np.ndarray[Any, np.dtype[Any]]] | None = None,
+    bound: Callable[..., np.ndarray[Any, np.dtype[Any]]] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function `run(task, *, ...)` as a selection method.
 

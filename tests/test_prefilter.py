@@ -99,6 +99,20 @@ def test_it_is_never_silent_unless_nothing_was_lost():
     assert whole.diagnostics.prefilter.left_out == 0
 
 
+def test_posterior_coverage_loses_nothing_while_its_filter_is_kept():
+    x = pool(400, 5, 4)
+    whole = pw.select(x, 5)
+    for kept in (50, 60, 399):
+        batch = pw.select(x, 5, candidates=f"top:{kept}")
+        assert batch.indices.tolist() == whole.indices.tolist()
+        assert batch.diagnostics.prefilter.lost == 0
+        assert batch.diagnostics.prefilter.same_until == 5
+    with pytest.warns(pw.PrefilterWarning):
+        assert pw.select(x, 5, candidates="top:49").diagnostics.prefilter.lost > 0
+    with pytest.warns(pw.PrefilterWarning):
+        assert pw.select(x, 5, candidates="top:50", filter=11.0).diagnostics.prefilter.lost > 0
+
+
 def test_names_are_read_and_never_keep_fewer_than_the_batch():
     x = pool(100, 5, 4)
     for text, kept in ((" top : 1_0 ", 10), ("top:3", 8), ("top:1,000", 100)):
@@ -129,11 +143,11 @@ def test_in_the_learner_and_on_the_command_line(tmp_path, monkeypatch, capsys):
     x = pool(100, 5, 4)
     np.save(tmp_path / "x.npy", x)
     monkeypatch.setattr(
-        sys, "argv", ["poolwise", "select", str(tmp_path / "x.npy"), "-b", "5", "--candidates", "top:20"]
+        sys, "argv", ["poolwise", "select", str(tmp_path / "x.npy"), "-b", "5", "--candidates", "top:50"]
     )
     with pytest.raises(SystemExit):
         main()
-    assert "top:20 left out 80 points" in capsys.readouterr().err
+    assert "top:50 left out 50 points" in capsys.readouterr().err
     posterior = pw.posteriors.Committee(LogisticRegression(), 5)
     directory = tmp_path / "mine"
     inputs, labels = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3

@@ -8,7 +8,7 @@ from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
 
 
-def bald_scores(task: Task) -> Array:
+def bald_scores(task: Task, **parameters: object) -> Array:
     """`[N]` BALD score of every point."""
     return task.scores(lambda block: information(block.log_probs, block.probs, overwrite=True))
 

@@ -7,7 +7,7 @@ from poolwise.selection.ranking import take_top
 from poolwise.selection.task import Picks, Task
 
 
-def scores(task: Task) -> Array:
+def scores(task: Task, **parameters: object) -> Array:
     """`[N]` entropy of the averaged prediction of every point."""
     return task.scores(lambda block: predictive_entropy(block.probs))
 

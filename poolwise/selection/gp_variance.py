@@ -23,7 +23,7 @@ def centred(block: Block) -> Tensor:
     return (probs - probs.mean(1, keepdim=True)).div_(probs.shape[1] ** 0.5)
 
 
-def variances(task: Task) -> Array:
+def variances(task: Task, **parameters: object) -> Array:
     """`[N]` variance of every point before any pick, summed over the classes."""
     return task.scores(lambda block: centred(block).square_().sum((1, 2)))
 

@@ -7,7 +7,7 @@ from poolwise.selection.ranking import take_top
 from poolwise.selection.task import Picks, Task
 
 
-def scores(task: Task) -> Array:
+def scores(task: Task, **parameters: object) -> Array:
     """`[N]` lack of confidence of every point."""
     return task.scores(lambda block: score(block.probs))
 

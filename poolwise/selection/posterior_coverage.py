@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 
 from poolwise.errors import ParameterError
-from poolwise.information.uncertainty import margin as margin_score
 from poolwise.parallel import ordered_map
 from poolwise.predictions.arrays import Array
 from poolwise.registry import method
 from poolwise.selection import engine as lazy
 from poolwise.selection.embeddings import Embeddings, mean_of, needed
 from poolwise.selection.engine import ENGINE_HELP, Engine
+from poolwise.selection.margin import scores as margin_scores
 from poolwise.selection.ranking import top
 from poolwise.selection.task import Picks, Task
 
@@ -213,6 +213,23 @@ def _features(task: Task, points_T: Array, kernel: str) -> Tensor:
     return torch.where(lengths_T_1 > 1e-6, rows_T_F / lengths_T_1.clamp_min(1e-6), 0.0)
 
 
+def bounds(task: Task, *, filter: float = 10.0, **parameters: object) -> Array:
+    """`[N]` upper bounds: a point outside the filter is never picked, one inside covers no more than there is."""
+    scores_N = margin_scores(task)
+    points_T = _filtered(scores_N, filter, task.batch_size)
+    bounds_N = np.zeros(len(scores_N))
+    # All weights are at most 1. Adding a point's own keeps the most undecided where not all can be kept.
+    bounds_N[points_T] = len(points_T) + scores_N[points_T]
+    return bounds_N
+
+
+def _filtered(scores_N: Array, filter: float, batch_size: int) -> Array:
+    """`[T]` the low-margin points to choose from and to cover, most undecided first."""
+    if not 1 <= filter < np.inf:
+        raise ParameterError(f"posterior-coverage: filter must be finite and at least 1, not {filter}.")
+    return top(scores_N, min(len(scores_N), int(np.ceil(filter * batch_size))))
+
+
 @method(
     "posterior-coverage",
     summary="Undecided points, chosen to settle as many other undecided points as possible.",
@@ -225,6 +242,7 @@ def _features(task: Task, points_T: Array, kernel: str) -> Tensor:
         "kernel": "'posterior': correlation of predictions over the samples; 'embeddings': cosine of the embeddings.",
         "engine": ENGINE_HELP,
     },
+    bound=bounds,
 )
 def posterior_coverage(
     task: Task,
@@ -235,10 +253,8 @@ def posterior_coverage(
     engine: Engine = "lazy",
 ) -> Picks:
     """Select greedily; points that cover equally much are taken most undecided first."""
-    if not 1 <= filter < np.inf:
-        raise ParameterError(f"posterior-coverage: filter must be finite and at least 1, not {filter}.")
-    scores_N = task.scores(lambda block: margin_score(block.probs))
-    points_T = top(scores_N, min(len(scores_N), int(np.ceil(filter * task.batch_size))))
+    scores_N = margin_scores(task)
+    points_T = _filtered(scores_N, filter, task.batch_size)
     weights_T = torch.from_numpy(scores_N[points_T]).float() if weights == "margin" else torch.ones(len(points_T))
     objective = Coverage(_features(task, points_T, kernel), weights_T)
     picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report)

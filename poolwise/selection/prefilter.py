@@ -7,6 +7,7 @@ and a greedy method would have made the same pick from the whole pool.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +47,7 @@ class Kept:
         return Prefilter(**{**known, "lost": lost, "same_until": None if method.stochastic else same})
 
 
-def prefilter(candidates: object, task: Task, method: Method) -> Kept | None:
+def prefilter(candidates: object, task: Task, method: Method, parameters: Mapping[str, object]) -> Kept | None:
     """The part of the pool that `"top:n"` or `"sample:n"` keeps, never fewer points than the batch; else None.
 
     Bounds are computed in one pass over the pool, where the method has any.
@@ -55,6 +56,7 @@ def prefilter(candidates: object, task: Task, method: Method) -> Kept | None:
         candidates: what the caller asked for.
         task: the selection from the whole pool.
         method: how it will be made.
+        parameters: those of the method.
     """
     match = re.fullmatch(r"\s*(top|sample)\s*:\s*([\d_,]+)\s*", candidates) if isinstance(candidates, str) else None
     if match is None:
@@ -66,7 +68,7 @@ def prefilter(candidates: object, task: Task, method: Method) -> Kept | None:
         raise ParameterError(
             f'{method.name} has no bounds to prefilter by. Use "sample:{count}", at a cost that is not known.'
         )
-    bounds_N = None if method.bound is None else method.bound(task)
+    bounds_N = None if method.bound is None else method.bound(task, **parameters)
     if way == "top" and bounds_N is not None:
         positions = np.sort(top(bounds_N, count))
     else:

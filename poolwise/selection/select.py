@@ -73,7 +73,7 @@ def select(
     _check_batch_size(batch_size, len(pool))
     space = budget.parse(memory)
     stream(seed)  # a bad seed is an error for every method, not only for those that draw
-    kept = prefilter(candidates, Task(pool, int(batch_size), seed, space, report), chosen_method)
+    kept = prefilter(candidates, Task(pool, int(batch_size), seed, space, report), chosen_method, checked)
     subset = choose(candidates, len(pool), batch_size, seed) if kept is None else kept.positions
     chosen = pool if subset is None else pool.take(subset)
     task = Task(chosen, int(batch_size), seed, space, report, whole=pool, positions=subset)
