@@ -21,8 +21,8 @@ def collect(runs: Path, name: str) -> None:
 
 def page() -> None:
     """Make the page of results from the archives."""
-    names = ("quick", "ablation", "coverage")
-    quick, ablation, coverage = (Records(read_archive(RECORDS / f"{name}{SUFFIX}")) for name in names)
+    paths = [RECORDS / f"{name}{SUFFIX}" for name in ("quick", "ablation", "coverage")]
+    quick, ablation, coverage = (Records(read_archive(path) if path.exists() else ()) for path in paths)
     print(write_page(quick, ablation, coverage, DOCS))
 
 

@@ -21,7 +21,8 @@ class Records:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The methods that every setting has."""
-        return tuple(sorted(set.intersection(*(set(group.runs) for group in self.groups.values()))))
+        by_setting = [set(group.runs) for group in self.groups.values()]
+        return tuple(sorted(set.intersection(*by_setting))) if by_setting else ()
 
     def where(self, wanted: Callable[[Setting], bool]) -> "Records":
         """The settings for which something is true."""

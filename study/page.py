@@ -210,10 +210,8 @@ def _ablations(quick: Records, ablation: Records) -> str:
     wanted = {label for family in _FAMILIES.values() for label in family}
     variants = quick.where(lambda s: wanted <= set(quick.groups[s].runs))
     parts = ["## Ablations\n\nPoints above random, with intervals over the seeds."]
-    parts += [
-        _ablation(title, variants, list(variants.groups), family, [s.experiment for s in variants.groups])
-        for title, family in _FAMILIES.items()
-    ]
+    names = [s.experiment for s in variants.groups]
+    parts += [_ablation(title, variants, list(variants.groups), family, names) for title, family in _FAMILIES.items()]
     for title, name, symbol in (
         ("Posterior samples K, from a dropout ensemble of 5 on Fashion-MNIST", "-samples-", "K"),
         ("Large batches, Fashion-MNIST, pool of 20,000", "-large-", "b"),
@@ -222,12 +220,15 @@ def _ablations(quick: Records, ablation: Records) -> str:
         settings = sorted(part.groups, key=_size)
         labels = [label for label in part.labels if label != RANDOM]
         parts.append(_ablation(title, part, settings, labels, [f"{symbol} = {_size(s)}" for s in settings]))
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 def _ablation(
     title: str, records: Records, settings: Sequence[Setting], labels: Sequence[str], names: Sequence[str]
 ) -> str:
+    """A table of an ablation, or nothing if it has not been run."""
+    if not settings:
+        return ""
     return f"### {title}\n\n" + table(("variant", *names, "mean"), _above(records, settings, labels))
 
 
