@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, picture
+from benchmarks import machine, picture, rounds
 from benchmarks.cases import ALL, ONE, Case, Task
 from benchmarks.checks import Check, Record
 from benchmarks.data import describe, origin
@@ -14,6 +14,7 @@ from benchmarks.measure import REPEATS
 
 Found = dict[tuple[str, str, int], Record]
 PICKS_IN_JSON = 20
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 WAITED = 1.2  # wall time over processor time, on one thread, from which a run was held up by something else
 METHOD = """\
 Each figure is the best wall time of 5 runs in a process of its own (best of 2 when a run takes more than
@@ -160,6 +161,7 @@ def page(tasks: list[Task], found: Found, checks: dict[str, list[Check]], real: 
         missed = [check for check in checks[task.name] if check.reached is False]
         lines += [f"- Target missed: {check.target}; measured {check.measured}." for check in missed]
         lines += [""] if missed else []
+    lines += rounds.section(DOCS)
     return "\n".join(lines).rstrip() + "\n"
 
 
