@@ -82,6 +82,7 @@ class Method:
         stochastic: whether the seed changes the batch.
         run: the function that selects.
         bound: from a task to `[N]` numbers that no gain of a point is above, whatever was picked; or None.
+        resumable: whether picks can be kept as they are made, and a selection go on from there.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Method:
     stochastic: bool
     run: Callable[..., Any]
     bound: Callable[[Any], np.ndarray[Any, np.dtype[Any]]] | None = None
+    resumable: bool = False
 
     def check(self, given: Mapping[str, object]) -> dict[str, object]:
         """The given parameters, each known and of the right kind."""
@@ -116,11 +118,12 @@ def method(
     stochastic: bool = False,
     parameters: Mapping[str, str] | None = None,
     bound: Callable[[Any], np.ndarray[Any, np.dtype[Any]]] | None = None,
+    resumable: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function `run(task, *, ...)` as a selection method.
 
     Its keyword-only parameters become the method's; `parameters` says in words what each does. `bound` is what
-    prefilters go by.
+    prefilters go by. A `resumable` method hands `task.journal` to its engine.
     """
 
     def register(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,7 +133,7 @@ def method(
             for p in inspect.signature(run).parameters.values()
             if p.kind is p.KEYWORD_ONLY
         }
-        _METHODS[name] = Method(name, summary, formula, paper, needs, own, stochastic, run, bound)
+        _METHODS[name] = Method(name, summary, formula, paper, needs, own, stochastic, run, bound, resumable)
         return run
 
     return register

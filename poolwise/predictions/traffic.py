@@ -27,9 +27,8 @@ class Traffic:
     def __sub__(self, other: "Traffic") -> "Traffic":
         return Traffic(*(mine - theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
-    def per_pick(self, picks: int) -> str:
-        """In words, for so many picks."""
+    def __str__(self) -> str:
         return (
-            f"moved {self.scores + self.sent:,} bytes for scores and requests and {self.fetched:,} for {self.rows:,} "
-            f"rows, {self.fetched / picks:,.0f} a pick, in {self.tasks:,} tasks"
+            f"moved {self.sent:,} bytes of requests, {self.scores:,} of scores and {self.fetched:,} of "
+            f"{self.rows:,} rows in {self.tasks:,} tasks"
         )

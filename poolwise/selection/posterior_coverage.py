@@ -225,6 +225,7 @@ def _features(task: Task, points_T: Array, kernel: str) -> Tensor:
         "kernel": "'posterior': correlation of predictions over the samples; 'embeddings': cosine of the embeddings.",
         "engine": ENGINE_HELP,
     },
+    resumable=True,
 )
 def posterior_coverage(
     task: Task,
@@ -241,6 +242,6 @@ def posterior_coverage(
     points_T = top(scores_N, min(len(scores_N), int(np.ceil(filter * task.batch_size))))
     weights_T = torch.from_numpy(scores_N[points_T]).float() if weights == "margin" else torch.ones(len(points_T))
     objective = Coverage(_features(task, points_T, kernel), weights_T)
-    picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report)
+    picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report, journal=task.journal)
     picks.indices, picks.rows = points_T[picks.indices], len(points_T)
     return picks

@@ -1,0 +1,6 @@
+"""More than one machine, by way of Ray (`pip install 'poolwise[ray]'`). Ray is never started unasked."""
+
+from poolwise.cluster.session import Session, connect
+from poolwise.cluster.shards import hold, open_folder
+
+__all__ = ["Session", "connect", "hold", "open_folder"]

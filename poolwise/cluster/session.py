@@ -1,0 +1,141 @@
+"""Starting Ray or joining it, with errors that say what to do."""
+
+import os
+import socket
+from types import ModuleType, TracebackType
+from typing import Any, Self
+
+from poolwise.errors import ClusterError, MissingInputError, ParameterError, PoolwiseError
+
+# An address must answer within this time (seconds). Ray itself would go on trying for more than a minute.
+_PATIENCE = 5.0
+# What an HTTP/2 client says first, with empty settings. Every gRPC server, which Ray's are, answers with its settings.
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+_SETTINGS = 4
+# How often a task is started again if its process or its machine dies.
+RETRIES = 3
+
+
+def library() -> ModuleType:
+    """Ray, imported when it is first needed."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingInputError("this needs Ray, which is not installed: pip install 'poolwise[ray]'.") from error
+    module: ModuleType = ray
+    return module
+
+
+class Session:
+    """The connection to Ray; as a context, it ends what it started."""
+
+    def __init__(self, started: bool) -> None:
+        self._started = started
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the cluster, or end Ray if it was started here. A connection that was there before is left alone."""
+        if self._started:
+            library().shutdown()
+            self._started = False
+
+
+def connect(address: str | None = None, *, cpus: int | None = None, memory: int | None = None) -> Session:
+    """Start Ray on this machine, or join a cluster. A connection that this process has already is used as it is.
+
+    Args:
+        address: `"host:port"` of a cluster, `"auto"` for one on this machine, `"local"` to start one here; None for
+            what the environment says in `RAY_ADDRESS`, or else `"local"`.
+        cpus: how many tasks may run at a time, if Ray is started here; by default, one a processor.
+        memory: bytes for what Ray holds, if it is started here; by default, as Ray sees fit.
+    """
+    ray = library()
+    if ray.is_initialized():
+        return Session(started=False)
+    where = address or os.environ.get("RAY_ADDRESS") or "local"
+    if where not in ("local", "auto"):
+        _must_answer(where)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or Ray warns of what a later version will do
+    own: dict[str, Any] = {}
+    if where == "local":
+        own = {"num_cpus": cpus, "object_store_memory": memory, "include_dashboard": False}
+    try:
+        ray.init(where, log_to_driver=False, logging_level="ERROR", **own)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ClusterError(f"cannot join Ray at {where}: {_first_line(error)}") from error
+    return Session(started=True)
+
+
+def gather(references: list[Any]) -> list[Any]:
+    """The results of tasks. What went wrong on a worker is raised here, in the words of this process."""
+    ray = library()
+    try:
+        results: list[Any] = ray.get(references)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, PoolwiseError):
+            raise cause from None
+        if isinstance(cause, ModuleNotFoundError):
+            raise _lacks(cause.name) from error
+        raise
+    except ray.exceptions.ObjectLostError as error:
+        raise ClusterError(
+            "predictions that Ray held are gone, with the machine or the process that held them, and cannot be made "
+            "again. Predict again, or predict into a folder, from which any machine can read."
+        ) from error
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError) as error:
+        raise ClusterError(
+            f"a task was started {RETRIES + 1} times, and each time its process died, perhaps for lack of memory: "
+            f"{_first_line(error)} Use smaller shards, or fewer tasks at a time."
+        ) from error
+    except (ray.exceptions.RaySystemError, ray.exceptions.RuntimeEnvSetupError) as error:
+        raise ClusterError(f"Ray failed: {_first_line(error)}") from error
+    return results
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise if a number of processors or the like is negative."""
+    if value < 0:
+        raise ParameterError(f"{name} must be at least 0, not {value}.")
+
+
+def _lacks(package: str | None) -> ClusterError:
+    return ClusterError(
+        f"a worker cannot import {package!r}. Every machine of the cluster needs the packages that this one has: "
+        "install it there, in the same version, or put the file that defines it where the workers' Python looks."
+    )
+
+
+def _must_answer(address: str) -> None:
+    """Raise unless a server of Ray's kind answers at an address."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        raise ParameterError(f'a Ray address is "host:port", "auto" or "local", not {address!r}.')
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE) as connection:
+            connection.settimeout(_PATIENCE)
+            connection.sendall(_HELLO)
+            answer = connection.recv(9)
+    except OSError as error:
+        raise _silent(address, error.strerror or str(error)) from error
+    if len(answer) < 4 or answer[3] != _SETTINGS:
+        raise _silent(address, "what answers there is not Ray")
+
+
+def _silent(address: str, reason: str) -> ClusterError:
+    return ClusterError(
+        f"no Ray cluster answers at {address} ({reason}). Is it running (ray start --head on its first machine), and "
+        "is the port open? Leave the address out, and RAY_ADDRESS unset, to run on this machine alone."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
