@@ -1,6 +1,7 @@
 """Starting Ray or joining it, with errors that say what to do."""
 
 import os
+import re
 import socket
 from types import ModuleType, TracebackType
 from typing import Any, Self
@@ -61,7 +62,7 @@ def connect(address: str | None = None, *, cpus: int | None = None, memory: int 
         return Session(started=False)
     where = address or os.environ.get("RAY_ADDRESS") or "local"
     if where not in ("local", "auto"):
-        _must_answer(where)
+        must_answer(where)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or Ray warns of what a later version will do
     own: dict[str, Any] = {}
@@ -83,8 +84,9 @@ def gather(references: list[Any]) -> list[Any]:
         cause = error.cause
         if isinstance(cause, PoolwiseError):
             raise cause from None
-        if isinstance(cause, ModuleNotFoundError):
-            raise _lacks(cause.name) from error
+        lacking = re.search(r"No module named '([^']+)'", str(error))
+        if lacking is not None:
+            raise _lacks(lacking[1]) from error
         raise
     except ray.exceptions.ObjectLostError as error:
         raise ClusterError(
@@ -101,20 +103,14 @@ def gather(references: list[Any]) -> list[Any]:
     return results
 
 
-def check_positive(name: str, value: float) -> None:
-    """Raise if a number of processors or the like is negative."""
-    if value < 0:
-        raise ParameterError(f"{name} must be at least 0, not {value}.")
-
-
-def _lacks(package: str | None) -> ClusterError:
+def _lacks(package: str) -> ClusterError:
     return ClusterError(
         f"a worker cannot import {package!r}. Every machine of the cluster needs the packages that this one has: "
         "install it there, in the same version, or put the file that defines it where the workers' Python looks."
     )
 
 
-def _must_answer(address: str) -> None:
+def must_answer(address: str) -> None:
     """Raise unless a server of Ray's kind answers at an address."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
