@@ -1,15 +1,18 @@
 """Prefilters: what they keep, and that what they say of the rest is true."""
 
 import json
+import sys
 import warnings
 
 import numpy as np
 import pytest
 from oracles import lbb_gain
 from pools import features, messy, pool
+from sklearn.linear_model import LogisticRegression
 
 import poolwise as pw
 from poolwise import errors
+from poolwise.cli import main
 from poolwise.query import Query
 from poolwise.registry import find
 from poolwise.selection.batch import Diagnostics, Prefilter
@@ -120,3 +123,22 @@ def test_the_report_survives_json_and_old_reports_are_read():
     old = query.as_dict()
     del old["diagnostics"]["prefilter"]
     assert isinstance(Query.from_dict(old).diagnostics, Diagnostics)
+
+
+def test_in_the_learner_and_on_the_command_line(tmp_path, monkeypatch, capsys):
+    x = pool(100, 5, 4)
+    np.save(tmp_path / "x.npy", x)
+    monkeypatch.setattr(
+        sys, "argv", ["poolwise", "select", str(tmp_path / "x.npy"), "-b", "5", "--candidates", "top:20"]
+    )
+    with pytest.raises(SystemExit):
+        main()
+    assert "top:20 left out 80 points" in capsys.readouterr().err
+    posterior = pw.posteriors.Committee(LogisticRegression(), 5)
+    directory = tmp_path / "mine"
+    inputs, labels = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
+    learner = pw.ActiveLearner(posterior, pw.Pool(inputs, classes=3), "bald", 5, directory, candidates="top:20")
+    learner.update(indices := learner.query().indices, labels[indices])
+    report = learner.query().diagnostics.prefilter
+    assert (report.name, report.left_out) == ("top:20", 35)
+    assert pw.ActiveLearner.load(directory).query().diagnostics.prefilter == report

@@ -283,6 +283,9 @@ def test_kind_and_layout_may_be_said_again_but_not_otherwise(tmp_path):
     for wrong in ({"kind": "probs"}, {"layout": "KNC"}):
         with pytest.raises(errors.ParameterError, match="manifest says"):
             Predictions.open(folder, **wrong)
+    for needless in ({"key": "x"}, {"samples": 4}):
+        with pytest.raises(errors.ParameterError, match="neither key nor samples"):
+            Predictions.open(folder, **needless)
 
 
 def test_adopting_refuses_what_is_not_alike(tmp_path):

@@ -5,6 +5,7 @@ plain task without a state of its own: if its process dies, Ray starts it again 
 task made, Ray makes it again.
 """
 
+import pickle
 import socket
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
@@ -113,7 +114,7 @@ class RayShards:
     def walk(self, walk: Walk[Result], where: slice | Array) -> Iterator[tuple[slice, Result]]:
         """Walk over the shards where they are; of each, the results come back together."""
         ray = library()
-        shared, size = ray.put(walk), len(ray.cloudpickle.dumps(walk))
+        shared, request = ray.put(walk), len(ray.cloudpickle.dumps(walk))
         parts = list(self._parts(where))
         limit = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
         under_way: deque[tuple[int, Any]] = deque()
@@ -123,12 +124,13 @@ class RayShards:
                 held, some = parts.pop(0)
                 under_way.append((begin, self._walk_task.remote(held.place, self._layout, shared, some, held.first)))
                 begin += _count(some)
-                self.traffic += Traffic(tasks=1, sent=size + (0 if isinstance(some, slice) else some.nbytes))
+                self.traffic += Traffic(tasks=1, sent=request + (0 if isinstance(some, slice) else some.nbytes))
             before, task = under_way.popleft()
             results = gather([task])[0]
             for part, result in results:
                 whole = slice(before + part.start, before + part.stop)
-                self.traffic += Traffic(scores=result.nbytes if isinstance(result, np.ndarray) else 0)
+                size = result.nbytes if isinstance(result, np.ndarray) else len(pickle.dumps(result))
+                self.traffic += Traffic(scores=size)
                 yield whole, as_view(result) if isinstance(result, np.ndarray) else result  # type: ignore[misc]
 
     def _parts(self, where: slice | Array) -> Iterator[tuple[Held, slice | Array]]:

@@ -129,6 +129,8 @@ class Predictions:
             if value is not None and value not in options:
                 raise ParameterError(f"{name} must be one of {', '.join(options)}, not {value!r}.")
         if is_shards(path):
+            if key is not None or samples is not None:
+                raise ParameterError(f"{path} is a folder of shards, which needs neither key nor samples.")
             shards = ShardSource(Path(path), verify=verify)
             for name, value, known in (("kind", kind, shards.kind), ("layout", layout, shards.layout)):
                 if value not in (None, known):
@@ -191,6 +193,11 @@ class Predictions:
     def traffic(self) -> Traffic:
         """What was moved between machines so far; nothing, where the predictions are on this one."""
         return self._source.traffic if isinstance(self._source, FarSource) else Traffic()
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether a row that is read anew comes from a file of this machine."""
+        return bool(self._source.where) and not isinstance(self._source, FarSource)
 
     @property
     def row_bytes(self) -> int:

@@ -64,7 +64,7 @@ class ArraySource:
         positions = torch.from_numpy(positions_n)
         if self._mapping is None or not len(positions):
             return self.values[positions]
-        return torch.cat([self._copy(some) for some in positions.split(self._together)])
+        return torch.cat([self._copy(some) for some in torch.split(positions, self._together)])
 
     def _copy(self, positions: Tensor) -> Tensor:
         self._touched(_RELEASE_EVERY)

@@ -26,7 +26,6 @@ import numpy as np
 import torch
 
 from poolwise import memory as budget
-from poolwise.information.entropies import bald
 from poolwise.information.pairs import Deviations, aligned, with_itself
 from poolwise.predictions.arrays import Array
 from poolwise.selection.rows import DeviationCache
@@ -40,6 +39,10 @@ PAIRS_HELP = "For redundancy='sum': count each pair once (exact for two points) 
 
 # Sums of multiples of this are exact in float64, so they do not depend on how the engine groups the pairs.
 _GRAIN = 2.0**-40
+
+# Of a pool on a disk, so many rows a pick are kept from the first pass. A pick of a thousand, among ten million points
+# and given by ten samples, needs about 600.
+_KEPT = 1000
 
 # A point is first compared with this many picks, and then with this many times those that it has seen. Fewer would
 # waste fewer pairs on points that are soon out, but each round has a fixed cost.
@@ -75,7 +78,8 @@ class PairwiseRedundancy:
 
     def start(self) -> Array:
         """BALD scores: the gains given no picks."""
-        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs, overwrite=True))
+        kept = _KEPT * self._task.batch_size if self._task.predictions.on_disk else 0
+        self._bald_N = self._cache.scan(self._task, kept)
         return self._bounds(np.arange(len(self._bald_N)))
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
@@ -109,6 +113,7 @@ class PairwiseRedundancy:
         if count == 0:
             return float(self._bounds(one)[0])
         row = Deviations.of(self._task.predictions.rows(one).probs)
+        self._cache.rows_read += 1
         self._self_N[index] = float(with_itself(row)[0])
         same_t = row.take(torch.zeros(count, dtype=torch.int64))
         picks_t = self._picked.take(torch.arange(count))
@@ -118,6 +123,7 @@ class PairwiseRedundancy:
 
     def content(self, indices_n: Array) -> Array:
         """The predictions."""
+        self._cache.rows_read += len(indices_n)
         return self._task.predictions.rows(indices_n).log_probs.flatten(1).numpy()
 
     def _bounds(self, indices_n: Array) -> Array:

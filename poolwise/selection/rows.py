@@ -2,10 +2,13 @@
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from poolwise.information.entropies import bald
 from poolwise.information.pairs import Deviations
-from poolwise.predictions import Predictions
+from poolwise.predictions import Block, Predictions
 from poolwise.predictions.arrays import Array
+from poolwise.selection.task import Task
 
 
 class DeviationCache:
@@ -26,6 +29,39 @@ class DeviationCache:
         self.store = Deviations(empty, empty[:, 0])
         self.rows_read = 0
 
+    def scan(self, task: Task, kept: int) -> Array:
+        """`[N]` float64 BALD scores in one pass, which also keeps the rows that are most likely to be asked for.
+
+        Of each block, those with the largest scores are kept. Which rows these are changes no result, only how often
+        the file is read again.
+
+        Args:
+            task: whose points to score.
+            kept: how many rows to keep, as far as they fit.
+        """
+        if kept == 0:
+            return task.scores(lambda block: bald(block.log_probs, block.probs, overwrite=True))
+        N = len(self._predictions)
+        share = min(kept, 3 * self._limit // 4) / N
+        scores_N = np.empty(N)
+
+        def work(block: Block) -> tuple[Tensor, Tensor | None, Deviations | None]:
+            count = int(share * len(block.probs))
+            if count == 0:
+                return bald(block.log_probs, block.probs, overwrite=True), None, None
+            probs = block.raw.copy_(block.probs)  # the scores are computed in their place
+            scores_n = bald(block.log_probs, block.probs, overwrite=True)
+            best_m = scores_n.topk(count, sorted=False).indices
+            return scores_n, best_m, Deviations.of(probs[best_m])
+
+        for rows, (scores_n, best_m, deviations) in self._predictions.scan(
+            work, task.memory, task.report, "scoring the pool"
+        ):
+            scores_N[rows] = scores_n.numpy()
+            if best_m is not None and deviations is not None:
+                self._put(rows.start + best_m.numpy(), deviations, int(share * N))
+        return scores_N
+
     @property
     def limit(self) -> int:
         """How many different points may be asked for at once."""
@@ -43,12 +79,14 @@ class DeviationCache:
         if self._used + len(missing) > self._limit:
             self._slot_N.fill(-1)
             self._used, missing = 0, np.unique(indices_n)
-        needed = self._used + len(missing)
+        self._put(missing, Deviations.of(self._predictions.rows(missing).probs))
+        self.rows_read += len(missing)
+
+    def _put(self, indices_n: Array, rows: Deviations, expected: int = 0) -> None:
+        needed = self._used + len(indices_n)
         if needed > len(self.store):
-            self.store = self.store.padded(min(self._limit, max(needed, 2 * len(self.store))))
-        rows = Deviations.of(self._predictions.rows(missing).probs)
+            self.store = self.store.padded(min(self._limit, max(needed, expected, 2 * len(self.store))))
         place = slice(self._used, needed)
         self.store.ratios[place], self.store.means[place] = rows.ratios, rows.means
-        self._slot_N[missing] = np.arange(self._used, needed)
+        self._slot_N[indices_n] = np.arange(self._used, needed)
         self._used = needed
-        self.rows_read += len(missing)
