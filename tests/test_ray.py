@@ -1,9 +1,11 @@
 """Predictions, selections and experiments on a local Ray; workers are killed while they work."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -13,13 +15,16 @@ import numpy as np
 import pytest
 import torch
 from pools import features, pool
+from test_experiments import TINY
 from torch import nn
 
 import poolwise as pw
 from poolwise import cluster
+from poolwise.cli import main
 from poolwise.cluster.session import must_answer
 from poolwise.cluster.shards import of_references
 from poolwise.errors import ClusterError, FileError, MissingInputError, NotFiniteError, ParameterError
+from poolwise.experiments import execute_all, read_config
 from poolwise.posteriors.trained import trained
 from poolwise.predictions import ShardWriter
 
@@ -103,18 +108,18 @@ def mine(pid, parents):
 
 
 class Killer(threading.Thread):
-    """Kills so many workers, each while it is at work on a certain task."""
+    """Kills a worker while it is at work on a certain task."""
 
-    def __init__(self, task, count=1):
+    def __init__(self, task, ready=lambda: True):
         super().__init__(daemon=True)
-        self.title, self.count, self.killed, self.over = f"ray::{task}", count, [], False
+        self.title, self.ready, self.killed, self.over = f"ray::{task}", ready, False, False
 
     def run(self):
-        while len(self.killed) < self.count and not self.over:
+        while not self.killed and not self.over:
             for pid, title in workers().items():
-                if title.startswith(self.title) and pid not in self.killed and len(self.killed) < self.count:
+                if title.startswith(self.title) and self.ready() and not self.killed:
                     os.kill(pid, signal.SIGKILL)
-                    self.killed.append(pid)
+                    self.killed = True
             time.sleep(0.002)
 
     def __enter__(self):
@@ -287,8 +292,9 @@ def test_without_ray(monkeypatch):
         cluster.connect()
 
 
-def test_an_address_that_does_not_answer():
-    """Nobody there, somebody silent, somebody else: an error within ten seconds."""
+def test_an_address_that_does_not_answer(monkeypatch):
+    """Nobody there, somebody silent, somebody else: an error in time, which is set to five seconds."""
+    monkeypatch.setattr("poolwise.cluster.session._PATIENCE", 1.0)
     for answer, word in ((None, "refused"), (b"", "timed out"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not Ray")):
         with socket.create_server(("127.0.0.1", 0)) as server:
             address = f"127.0.0.1:{server.getsockname()[1]}"
@@ -299,6 +305,89 @@ def test_an_address_that_does_not_answer():
             started = time.monotonic()
             with pytest.raises(ClusterError, match=f"no Ray cluster answers at {address} .*{word}"):
                 must_answer(address)
-            assert time.monotonic() - started < 10
+            assert time.monotonic() - started < 6
     with pytest.raises(ParameterError, match="host:port"):
         must_answer("somewhere")
+
+
+def address():
+    return ray.get_runtime_context().gcs_address
+
+
+def join(folder, *command):
+    """Another process that joins the Ray of this one."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(pw.__file__).parents[1])}
+    return subprocess.Popen([sys.executable, *command], cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_command_is_killed_and_goes_on(tmp_path):
+    """`select` joins a cluster by its address, and is killed after some of a thousand picks; the rest follow."""
+    x = pool(1500, 6, 4)
+    folder, journal = write(tmp_path / "preds", x, 3), tmp_path / "journal" / "picks.jsonl"
+    command = "-m poolwise select preds -b 1000 --method lbb --resume journal --engine ray --address".split()
+    with join(tmp_path, *command, address()) as process:
+        while not journal.exists() or len(journal.read_bytes().splitlines()) < 50:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.005)
+        process.kill()
+    assert len(journal.read_bytes().splitlines()) < 1000
+    batch = pw.select(cluster.open_folder(folder), 1000, "lbb", resume=journal.parent, information=False)
+    same(batch, pw.select(x, 1000, "lbb", information=False))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """A command in this process, which uses the connection that is there."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, code=0):
+        monkeypatch.setattr("sys.argv", ["poolwise", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        said = capsys.readouterr()
+        assert (end.value.code or 0) == code, said.err
+        return said
+
+    return run
+
+
+def test_commands(run, tmp_path):
+    """`predict` and `select` give what they give on one machine, and say what they moved."""
+    with torch.random.fork_rng():
+        torch.save(nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 3)), "net.pt")
+    np.save("pool.npy", INPUTS)
+    predict = ["predict", "pool.npy", "--model", "net.pt", "--samples", "6", "--rows-per-shard", "200"]
+    run(*predict, "-o", "one")
+    run(*predict, "-o", "many", "--engine", "ray")
+    assert Path("one/manifest.json").read_text() == Path("many/manifest.json").read_text()
+    run("select", "one", "-b", "20", "-o", "one.json")
+    said = run("select", "many", "-b", "20", "-o", "many.json", "--engine", "ray", "--resume", "journal").err
+    assert "bytes of requests" in said
+    one, many = (json.loads(Path(name).read_text()) for name in ("one.json", "many.json"))
+    assert one["picks"] == many["picks"]
+    assert many["diagnostics"]["traffic"]["rows"] > 0
+    assert one["diagnostics"]["traffic"] is None
+    assert "--engine ray" in run("select", "one", "--address", "10.0.0.1:6379", code=2).err
+    assert "folder of shards" in run("select", "pool.npy", "--engine", "ray", code=2).err
+
+
+def test_an_experiment_has_the_records_of_one_machine(tmp_path):
+    """Also if a worker is killed while it is at work on a run."""
+    (tmp_path / "tiny.toml").write_text(TINY)
+    config = read_config(tmp_path / "tiny.toml", ["seeds=1", "training.steps=60", "acquisition.labels=30"])
+    execute_all(config, tmp_path / "one")
+    shown = []
+    begun = (tmp_path / "many").rglob  # killed when the first round of a run is on the disk
+    with Killer("execute_run", lambda: any(begun("rounds.jsonl"))) as killer:
+        progress = cluster.execute_all(config, tmp_path / "many", show=lambda entries: shown.append(len(entries)))
+    assert killer.killed
+    assert all(entry.done and entry.rounds for entry in progress)
+    assert set(shown) == {2}
+    for path in (tmp_path / "one").rglob("rounds.jsonl"):
+        other = tmp_path / "many" / path.relative_to(tmp_path / "one")
+        mine, theirs = ([json.loads(line) for line in name.read_text().splitlines()] for name in (path, other))
+        for record in mine + theirs:
+            del record["seconds"]
+        assert mine == theirs
+    again = cluster.execute_all(config, tmp_path / "many")
+    assert all(entry.done and entry.started is None for entry in again)

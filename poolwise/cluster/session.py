@@ -80,34 +80,34 @@ def gather(references: list[Any]) -> list[Any]:
     ray = library()
     try:
         results: list[Any] = ray.get(references)
-    except ray.exceptions.RayTaskError as error:
-        cause = error.cause
-        if isinstance(cause, PoolwiseError):
-            raise cause from None
-        lacking = re.search(r"No module named '([^']+)'", str(error))
-        if lacking is not None:
-            raise _lacks(lacking[1]) from error
-        raise
-    except ray.exceptions.ObjectLostError as error:
-        raise ClusterError(
-            "predictions that Ray held are gone, with the machine or the process that held them, and cannot be made "
-            "again. Predict again, or predict into a folder, from which any machine can read."
-        ) from error
-    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError) as error:
-        raise ClusterError(
-            f"a task was started {RETRIES + 1} times, and each time its process died, perhaps for lack of memory: "
-            f"{_first_line(error)} Use smaller shards, or fewer tasks at a time."
-        ) from error
-    except (ray.exceptions.RaySystemError, ray.exceptions.RuntimeEnvSetupError) as error:
-        raise ClusterError(f"Ray failed: {_first_line(error)}") from error
+    except ray.exceptions.RayError as error:
+        raise _explained(error) from error
     return results
 
 
-def _lacks(package: str) -> ClusterError:
-    return ClusterError(
-        f"a worker cannot import {package!r}. Every machine of the cluster needs the packages that this one has: "
-        "install it there, in the same version, or put the file that defines it where the workers' Python looks."
-    )
+def _explained(error: Exception) -> Exception:
+    """What to raise for an error of Ray: what went wrong on a worker as it is, what Ray met with in other words."""
+    known = library().exceptions
+    cause = error.cause if isinstance(error, known.RayTaskError) else error
+    lacking = re.search(r"No module named '([^']+)'", str(error))
+    if isinstance(cause, PoolwiseError):
+        return cause
+    if lacking is not None:
+        return ClusterError(
+            f"a worker cannot import {lacking[1]!r}. Every machine of the cluster needs the packages that this one has: "
+            "install it there, in the same version, or put the file that defines it where the workers' Python looks."
+        )
+    if isinstance(cause, known.ObjectLostError):
+        return ClusterError(
+            "predictions that Ray held are gone, with the machine or the process that held them, and cannot be made "
+            "again. Predict again, or predict into a folder, from which any machine can read."
+        )
+    if isinstance(cause, known.WorkerCrashedError | known.OutOfMemoryError | known.NodeDiedError):
+        return ClusterError(
+            f"a task was started {RETRIES + 1} times, and each time its process died, perhaps for lack of memory: "
+            f"{_first_line(cause)} Use smaller shards, or fewer tasks at a time."
+        )
+    return ClusterError(f"a task failed on Ray: {error}")
 
 
 def must_answer(address: str) -> None:

@@ -166,13 +166,21 @@ def open_folder(folder: str | Path, *, embeddings: object = None, labelled_embed
         embeddings: `[N, D]` features; by default those in the folder, if there are any.
         labelled_embeddings: `[L, D]` features of the points that are labelled already.
     """
-    here = ShardSource(Path(folder).resolve())
-    manifest, place = here.manifest, Folder(str(Path(folder).resolve()), _digest(Path(folder)))
-    starts = manifest.starts.tolist()
-    held = [Held(start, stop, place) for start, stop in pairwise(starts)]
-    source = RayShards(held, here.shape, np.dtype(manifest.dtype))
-    features = here.embeddings() if embeddings is None else embeddings
-    return Predictions(source, manifest.kind).with_embeddings(features, labelled_embeddings)
+    near = Predictions.open(folder, embeddings=embeddings, labelled_embeddings=labelled_embeddings, validate=False)
+    return spread(near)
+
+
+def spread(predictions: Predictions) -> Predictions:
+    """Predictions that were opened from a folder of shards, read by the machines of the cluster from now on."""
+    here = predictions.source
+    if not isinstance(here, ShardSource):
+        raise ParameterError(
+            "Ray's workers read a folder of shards, not a single file: predict into one, or see "
+            "poolwise.predictions.ShardWriter and adopt. Predictions in memory are put into Ray with hold."
+        )
+    place = Folder(str(here.folder.resolve()), _digest(here.folder))
+    held = [Held(start, stop, place) for start, stop in pairwise(here.manifest.starts.tolist())]
+    return predictions.moved_to(RayShards(held, here.shape, np.dtype(here.manifest.dtype)))
 
 
 def hold(values: object, shards: int = 1, *, kind: Kind = "log-probs", layout: Layout = "NKC") -> Predictions:

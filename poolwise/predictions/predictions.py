@@ -177,6 +177,22 @@ class Predictions:
         )
 
     @property
+    def source(self) -> Source:
+        """Where the numbers are."""
+        return self._source
+
+    def moved_to(self, source: Source) -> "Predictions":
+        """The same predictions, read from another place."""
+        return Predictions(
+            source,
+            self._kind,
+            embeddings=self.embeddings,
+            labelled_embeddings=self.labelled_embeddings,
+            index_N=self._index,
+            checked=self._checked,
+        )
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """`(N, K, C)`."""
         return len(self), *self._source.shape[1:]

@@ -38,7 +38,7 @@ class ShardSource:
     """
 
     def __init__(self, folder: Path, *, verify: bool = False) -> None:
-        self._folder, self.manifest = folder, _complete(folder)
+        self.folder, self.manifest = folder, _complete(folder)
         self.kind, self.layout = self.manifest.kind, self.manifest.layout
         count = len(self.manifest.shards)
         self._begins = [self.manifest.find(folder, number) for number in range(count)]
@@ -84,7 +84,7 @@ class ShardSource:
         """`[N, D]` embeddings, mapped; None if the folder has none."""
         if self.manifest.embeddings is None:
             return None
-        path, shape = self._folder / EMBEDDINGS, (self.manifest.rows, self.manifest.embeddings)
+        path, shape = self.folder / EMBEDDINGS, (self.manifest.rows, self.manifest.embeddings)
         find_numbers(path, np.dtype(np.float32), shape)
         mapped: Array = np.lib.format.open_memmap(path, mode="r")
         return mapped
@@ -138,7 +138,7 @@ class ShardSource:
                 os.close(file)
 
     def _path(self, number: int) -> Path:
-        return self._folder / PART.format(number)
+        return self.folder / PART.format(number)
 
     def _verify(self) -> None:
         embeddings = self.embeddings()
@@ -151,7 +151,7 @@ class ShardSource:
                 wrong = EMBEDDINGS
             if wrong is not None:
                 raise FileError(
-                    f"{self._folder / wrong}: rows {rows.start} to {rows.stop - 1} are not what was written (another "
+                    f"{self.folder / wrong}: rows {rows.start} to {rows.stop - 1} are not what was written (another "
                     f"checksum). Restore it from a copy, or remove {PART.format(number)} and predict again: only what "
                     "is missing is made."
                 )
