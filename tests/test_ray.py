@@ -243,10 +243,10 @@ def test_held_predictions_that_are_gone():
     held = of_references(references, [x], "log-probs")
     same(pw.select(held, 5), pw.select(x, 5))
     os.kill(pid, signal.SIGKILL)
-    while pid in workers():
-        time.sleep(0.01)
     with pytest.raises(ClusterError, match="are gone"):
-        pw.select(held, 5)
+        for _ in range(500):  # until Ray has noticed
+            pw.select(held, 5, "entropy", information=False)
+            time.sleep(0.01)
 
 
 def test_a_shard_that_is_gone(tmp_path):
@@ -322,10 +322,10 @@ def join(folder, *command):
 
 def test_a_command_is_killed_and_goes_on(tmp_path):
     """`select` joins a cluster by its address, and is killed after some of a thousand picks; the rest follow."""
-    x = pool(1500, 6, 4)
+    x = pool(1200, 5, 3)
     folder, journal = write(tmp_path / "preds", x, 3), tmp_path / "journal" / "picks.jsonl"
-    command = "-m poolwise select preds -b 1000 --method lbb --resume journal --engine ray --address".split()
-    with join(tmp_path, *command, address()) as process:
+    command = ["-m", "poolwise", "select", "preds", "-b", "1000", "--method", "lbb", "--resume", "journal"]
+    with join(tmp_path, *command, "--engine", "ray", "--address", address()) as process:
         while not journal.exists() or len(journal.read_bytes().splitlines()) < 50:
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.005)
@@ -368,13 +368,14 @@ def test_commands(run, tmp_path):
     assert many["diagnostics"]["traffic"]["rows"] > 0
     assert one["diagnostics"]["traffic"] is None
     assert "--engine ray" in run("select", "one", "--address", "10.0.0.1:6379", code=2).err
-    assert "folder of shards" in run("select", "pool.npy", "--engine", "ray", code=2).err
+    np.save("preds.npy", pool(20, 3, 3))
+    assert "folder of shards" in run("select", "preds.npy", "--engine", "ray", code=2).err
 
 
 def test_an_experiment_has_the_records_of_one_machine(tmp_path):
     """Also if a worker is killed while it is at work on a run."""
     (tmp_path / "tiny.toml").write_text(TINY)
-    config = read_config(tmp_path / "tiny.toml", ["seeds=1", "training.steps=60", "acquisition.labels=30"])
+    config = read_config(tmp_path / "tiny.toml", ["seeds=1", 'acquisition.methods=["power-lbb"]'])
     execute_all(config, tmp_path / "one")
     shown = []
     begun = (tmp_path / "many").rglob  # killed when the first round of a run is on the disk
@@ -382,7 +383,7 @@ def test_an_experiment_has_the_records_of_one_machine(tmp_path):
         progress = cluster.execute_all(config, tmp_path / "many", show=lambda entries: shown.append(len(entries)))
     assert killer.killed
     assert all(entry.done and entry.rounds for entry in progress)
-    assert set(shown) == {2}
+    assert set(shown) == {1}
     for path in (tmp_path / "one").rglob("rounds.jsonl"):
         other = tmp_path / "many" / path.relative_to(tmp_path / "one")
         mine, theirs = ([json.loads(line) for line in name.read_text().splitlines()] for name in (path, other))
