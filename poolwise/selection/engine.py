@@ -97,7 +97,7 @@ class Greedy:
         self.bounds_N = objective.start()
         self.alive_N = np.ones(len(self.bounds_N), bool)
         self._picks = 0
-        self._refined_at_N = np.full(len(self.bounds_N), -1)
+        self._refined_at_N = np.full(len(self.bounds_N), -1, np.int32)
         self._front = np.empty(0, np.int64)
         self._threshold = np.inf
         self._reserve = np.empty(0, np.int64)  # points with the largest bounds, and a bound that none outside is above

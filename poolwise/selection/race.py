@@ -40,8 +40,9 @@ class _Proposals:
         """Use new first bounds, and forget the proposals that were waiting."""
         self._bounds_N = np.maximum(bounds_N, 0.0)
         largest = self._bounds_N.max()
-        scaled_N = self._bounds_N / largest if largest > 0 else self._bounds_N
-        self._cumulative_N = np.cumsum(scaled_N**self.alpha)
+        scaled_N = self._bounds_N / (largest if largest > 0 else 1.0)
+        np.power(scaled_N, self.alpha, out=scaled_N)
+        self._cumulative_N = np.cumsum(scaled_N, out=scaled_N)
         self.possible = bool(largest > 0)
         self.points, self.thresholds = np.empty(0, np.int64), np.empty(0)
 

@@ -40,8 +40,8 @@ PAIRS_HELP = "For redundancy='sum': count each pair once (exact for two points) 
 # Sums of multiples of this are exact in float64, so they do not depend on how the engine groups the pairs.
 _GRAIN = 2.0**-40
 
-# Of a pool on a disk, so many rows a pick are kept from the first pass. A pick of a thousand, among ten million points
-# and given by ten samples, needs about 600.
+# Of a pool on a disk, so many rows a pick are kept from the first pass, if they fit. A batch of 1,000 from a million
+# synthetic points with K = 10 looked at 108 rows a pick, from 200,000 points at 30: the number grows with the pool.
 _KEPT = 1000
 
 # A point is first compared with this many picks, and then with this many times those that it has seen. Fewer would
@@ -64,7 +64,7 @@ class PairwiseRedundancy:
         self._bald_N = np.zeros(N)
         self._self_N = np.full(N, np.nan)
         self._overlap_N = np.zeros(N)  # the largest correlation, the largest pair, or the sum of pairs so far
-        self._seen_N = np.zeros(N, np.int64)  # how many picks the overlap takes into account
+        self._seen_N = np.zeros(N, np.int32)  # how many picks the overlap takes into account
         self._picks = np.empty(0, np.int64)
         empty = torch.empty(0, K, C, dtype=task.predictions.dtype)
         self._picked = Deviations(empty, empty[:, 0])
@@ -80,7 +80,7 @@ class PairwiseRedundancy:
         """BALD scores: the gains given no picks."""
         kept = _KEPT * self._task.batch_size if self._task.predictions.on_disk else 0
         self._bald_N = self._cache.scan(self._task, kept)
-        return self._bounds(np.arange(len(self._bald_N)))
+        return self._gains(self._bald_N, self._overlap_N)
 
     def refine(self, indices_n: Array) -> tuple[Array, Array]:
         """Compare each point with a few more picks, the more the more it has seen."""
@@ -105,7 +105,7 @@ class PairwiseRedundancy:
         self._self_N[index] = float(with_itself(row)[0])  # by itself, whatever block it was first computed in
         self._picked.ratios[count], self._picked.means[count] = row.ratios[0], row.means[0]
         self._picks = np.append(self._picks, index)
-        return self._bounds(np.arange(len(bounds_N))) if self._redundancy == "mean" else bounds_N
+        return self._gains(self._bald_N, self._overlap_N) if self._redundancy == "mean" else bounds_N
 
     def judge(self, index: int) -> float:
         """Compare one point with all picks, anew."""
