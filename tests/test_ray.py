@@ -239,14 +239,19 @@ def test_held_predictions_that_are_gone():
             return os.getpid(), [ray.put(x)]
 
     x = pool(400, 6, 4)
-    pid, references = ray.get(ray.remote(Owner).remote().put.remote(x))
+    owner = ray.remote(Owner).remote()
+    pid, references = ray.get(owner.put.remote(x))
     held = of_references(references, [x], "log-probs")
     same(pw.select(held, 5), pw.select(x, 5))
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(ClusterError, match="are gone"):
-        for _ in range(500):  # until Ray has noticed
+
+    def until_ray_has_noticed():
+        for _ in range(500):
             pw.select(held, 5, "entropy", information=False)
             time.sleep(0.01)
+
+    with pytest.raises(ClusterError, match="are gone"):
+        until_ray_has_noticed()
 
 
 def test_a_shard_that_is_gone(tmp_path):

@@ -95,7 +95,7 @@ def _explained(error: Exception) -> Exception:
     if lacking is not None:
         return ClusterError(
             f"a worker cannot import {lacking[1]!r}. Every machine of the cluster needs the packages that this one "
-            "has: install it there, in the same version, or put the file that defines it where the workers' Python looks."
+            "has: install it there, in the same version, or put the file that defines it where their Python looks."
         )
     if isinstance(cause, known.ObjectLostError):
         return ClusterError(
