@@ -21,12 +21,13 @@ from torch import nn
 import poolwise as pw
 from poolwise import cluster
 from poolwise.cli import main
-from poolwise.cluster.session import must_answer
+from poolwise.cluster.answering import must_answer
 from poolwise.cluster.shards import of_references
 from poolwise.errors import ClusterError, FileError, MissingInputError, NotFiniteError, ParameterError
 from poolwise.experiments import execute_all, read_config
 from poolwise.posteriors.trained import trained
 from poolwise.predictions import ShardWriter
+from poolwise.query import Query
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'poolwise[ray]'")
 
@@ -82,6 +83,20 @@ def test_the_same_picks(shards, tmp_path):
             same(batch, expected)
             assert batch.diagnostics.information.tolist() == expected.diagnostics.information.tolist()
     assert f"{shards} shard" in repr(held)
+
+
+def test_what_is_moved_is_counted():
+    x = pool(600, 6, 4)
+    batch = pw.select(cluster.hold(x, 5), 10, "lbb", information=False)
+    traffic = batch.diagnostics.traffic
+    assert traffic.scores == 600 * 8
+    assert traffic.fetched == traffic.rows * x[0].nbytes
+    assert 10 <= traffic.rows <= 600
+    assert traffic.tasks > 5
+    assert f"{traffic.fetched:,} of {traffic.rows:,} rows" in str(batch.diagnostics)
+    saved = Query(batch.indices, batch.scores, batch.diagnostics).as_dict()
+    assert Query.from_dict(json.loads(json.dumps(saved))).diagnostics.traffic == traffic
+    assert pw.select(x, 10, "lbb").diagnostics.traffic is None
 
 
 def workers():
@@ -291,28 +306,44 @@ def test_a_worker_without_the_needed_package(tmp_path, monkeypatch):
         list(cluster.hold(pool(50, 3, 3)).scan(only_here.kernel))
 
 
+def test_ray_is_not_even_imported_unasked():
+    code = "import sys, poolwise.cli, poolwise.cluster; sys.exit('ray' in sys.modules)"
+    with join(None, "-c", code) as process:
+        assert process.wait() == 0
+
+
 def test_without_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingInputError, match=r"pip install 'poolwise\[ray\]'"):
         cluster.connect()
 
 
+# A server of HTTP/2 that is not Ray's: its settings, and the status 404.
+NOT_FOUND = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]) + bytes([0, 0, 1, 1, 5, 0, 0, 0, 1, 0x8D])
+
+
 def test_an_address_that_does_not_answer(monkeypatch):
     """Nobody there, somebody silent, somebody else: an error in time, which is set to five seconds."""
-    monkeypatch.setattr("poolwise.cluster.session._PATIENCE", 1.0)
-    for answer, word in ((None, "refused"), (b"", "timed out"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not Ray")):
+    monkeypatch.setattr("poolwise.cluster.answering._PATIENCE", 1.0)
+    for answer, word in (
+        (None, "refused"),
+        (b"", "timed out"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not Ray"),
+        (NOT_FOUND, "is not Ray"),
+    ):
         with socket.create_server(("127.0.0.1", 0)) as server:
-            address = f"127.0.0.1:{server.getsockname()[1]}"
+            there = f"127.0.0.1:{server.getsockname()[1]}"
             if answer is None:
                 server.close()
             elif answer:
                 threading.Thread(target=lambda s=server, a=answer: s.accept()[0].sendall(a), daemon=True).start()
             started = time.monotonic()
-            with pytest.raises(ClusterError, match=f"no Ray cluster answers at {address} .*{word}"):
-                must_answer(address)
+            with pytest.raises(ClusterError, match=f"no Ray cluster answers at {there} .*{word}"):
+                must_answer(there)
             assert time.monotonic() - started < 6
     with pytest.raises(ParameterError, match="host:port"):
         must_answer("somewhere")
+    must_answer(address())
 
 
 def address():

@@ -2,17 +2,12 @@
 
 import os
 import re
-import socket
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
-from poolwise.errors import ClusterError, MissingInputError, ParameterError, PoolwiseError
+from poolwise.cluster.answering import must_answer
+from poolwise.errors import ClusterError, MissingInputError, PoolwiseError
 
-# An address must answer within this time (seconds). Ray itself would go on trying for more than a minute.
-_PATIENCE = 5.0
-# What an HTTP/2 client says first, with empty settings. Every gRPC server, which Ray's are, answers with its settings.
-_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-_SETTINGS = 4
 # How often a task is started again if its process or its machine dies.
 RETRIES = 3
 
@@ -108,29 +103,6 @@ def _explained(error: Exception) -> Exception:
             f"{_first_line(cause)} Use smaller shards, or fewer tasks at a time."
         )
     return ClusterError(f"a task failed on Ray: {error}")
-
-
-def must_answer(address: str) -> None:
-    """Raise unless a server of Ray's kind answers at an address."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdigit():
-        raise ParameterError(f'a Ray address is "host:port", "auto" or "local", not {address!r}.')
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE) as connection:
-            connection.settimeout(_PATIENCE)
-            connection.sendall(_HELLO)
-            answer = connection.recv(9)
-    except OSError as error:
-        raise _silent(address, error.strerror or str(error)) from error
-    if len(answer) < 4 or answer[3] != _SETTINGS:
-        raise _silent(address, "what answers there is not Ray")
-
-
-def _silent(address: str, reason: str) -> ClusterError:
-    return ClusterError(
-        f"no Ray cluster answers at {address} ({reason}). Is it running (ray start --head on its first machine), and "
-        "is the port open? Leave the address out, and RAY_ADDRESS unset, to run on this machine alone."
-    )
 
 
 def _first_line(error: Exception) -> str:
