@@ -72,7 +72,8 @@ def test_survives_a_kill(tmp_path):
     code = textwrap.dedent(
         """
         import sys, time
-        import poolwise as pw
+        import poolwise as pw, poolwise.cli, poolwise.cluster
+        assert "ray" not in sys.modules  # it is not even imported unasked
         slow = lambda stage, done, total: time.sleep(0.02) if stage == "picking" else None
         pw.select(pw.Predictions.open(sys.argv[1]), 200, "power-lbb", seed=1, resume=sys.argv[2], report=slow)
         """

@@ -306,12 +306,6 @@ def test_a_worker_without_the_needed_package(tmp_path, monkeypatch):
         list(cluster.hold(pool(50, 3, 3)).scan(only_here.kernel))
 
 
-def test_ray_is_not_even_imported_unasked():
-    code = "import sys, poolwise.cli, poolwise.cluster; sys.exit('ray' in sys.modules)"
-    with join(None, "-c", code) as process:
-        assert process.wait() == 0
-
-
 def test_without_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingInputError, match=r"pip install 'poolwise\[ray\]'"):
