@@ -65,6 +65,10 @@ class FileError(InputError):
     """A file is missing, damaged, or not of a kind that can be read safely."""
 
 
+class ClusterError(PoolwiseError):
+    """The machines that share the work do not answer, lack something, or have lost what they held."""
+
+
 class PrefilterWarning(UserWarning):
     """Points that a prefilter left out could have made the batch better."""
 

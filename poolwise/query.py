@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from poolwise.predictions.arrays import Array
+from poolwise.predictions.traffic import Traffic
 from poolwise.selection.batch import Diagnostics, Prefilter
 
 
@@ -45,5 +46,7 @@ class Query:
         }
         if saved and saved.get("prefilter"):
             arrays["prefilter"] = Prefilter(**saved["prefilter"])
+        if saved and saved.get("traffic"):
+            arrays["traffic"] = Traffic(**saved["traffic"])
         diagnostics = None if saved is None else Diagnostics(**{**saved, **arrays})
         return cls(np.array(values["indices"], np.int64), np.array(values["scores"], float), diagnostics)

@@ -86,6 +86,7 @@ class Method:
         run: the function that selects.
         bound: from a task and the method's parameters to `[N]` numbers that no gain of a point is above, whatever was
             picked; or None.
+        resumable: whether picks can be kept as they are made, and a selection go on from there.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Method:
     stochastic: bool
     run: Callable[..., Any]
     bound: Callable[..., np.ndarray[Any, np.dtype[Any]]] | None = None
+    resumable: bool = False
 
     def check(self, given: Mapping[str, object]) -> dict[str, object]:
         """The given parameters, each known and of the right kind."""
@@ -124,11 +126,12 @@ def method(
     stochastic: bool = False,
     parameters: Mapping[str, str] | None = None,
     bound: Callable[..., np.ndarray[Any, np.dtype[Any]]] | None = None,
+    resumable: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function `run(task, *, ...)` as a selection method.
 
     Its keyword-only parameters become the method's; `parameters` says in words what each does. `bound` is what
-    prefilters go by.
+    prefilters go by. A `resumable` method hands `task.journal` to its engine.
     """
 
     def register(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -138,7 +141,7 @@ def method(
             for p in inspect.signature(run).parameters.values()
             if p.kind is p.KEYWORD_ONLY
         }
-        _METHODS[name] = Method(name, summary, formula, paper, needs, own, stochastic, run, bound)
+        _METHODS[name] = Method(name, summary, formula, paper, needs, own, stochastic, run, bound, resumable)
         return run
 
     return register

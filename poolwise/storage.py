@@ -21,7 +21,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise FileError(f"cannot write {path} ({error.strerror}). What was there before is unchanged.") from error
     except RuntimeError as error:  # PyTorch's word for an error of the file that it writes to
@@ -50,7 +50,7 @@ def read_json(path: Path) -> Any:
         raise FileError(f"{path} is damaged: {error}. Restore it from a copy, or remove it to start anew.") from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a rename durable; a file system that cannot is left alone."""
     try:
         handle = os.open(folder, os.O_RDONLY)

@@ -38,7 +38,9 @@ def map_figure(rows: Mapping[str, Comparison]) -> Figure:
             clear = row.each[setting].verdict in ("better", "worse")
             shade = "white" if abs(values[y, x]) > 0.7 * _SCALE else "black"
             weight = "bold" if clear else "normal"
-            axes.text(x, y, f"{round(values[y, x])}", ha="center", va="center", fontsize=7, color=shade, fontweight=weight)
+            axes.text(
+                x, y, f"{round(values[y, x])}", ha="center", va="center", fontsize=7, color=shade, fontweight=weight
+            )
     axes.set_xticks(range(len(settings)), [setting.experiment for setting in settings], rotation=90, fontsize=8)
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
     figure.colorbar(image, label="points of accuracy above random, mean over the curve", shrink=0.8)

@@ -8,7 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from poolwise import cluster
 from poolwise.cli.app import app
+from poolwise.cli.engines import AddressOption, EngineOption, working
 from poolwise.cli.progress import lines, resumable
 from poolwise.data import datasets_table
 from poolwise.experiments import execute_all, read_config
@@ -18,11 +20,16 @@ from poolwise.experiments import execute_all, read_config
 def run(
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The experiment.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the runs.")] = Path("runs"),
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many runs at a time.")] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="How many runs at a time; 1, or with --engine ray all that fit."),
+    ] = None,
     change: Annotated[
         list[str] | None,
         typer.Option("--set", help="Change a setting, as in acquisition.batch_size=20; repeatable."),
     ] = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> None:
     """Run an experiment: data × posterior × methods × seeds.
@@ -35,8 +42,11 @@ def run(
     Example: `poolwise run configs/digits.toml -o runs --jobs 2`, then `poolwise report runs -o report`
     """
     experiment = read_config(config, change or [])
-    with resumable(), lines(quiet) as show:
-        progress = execute_all(experiment, output, jobs, show)
+    with resumable(), working(engine, address), lines(quiet) as show:
+        if engine == "ray":
+            progress = cluster.execute_all(experiment, output, jobs, show)
+        else:
+            progress = execute_all(experiment, output, jobs or 1, show)
     failed = [entry for entry in progress if entry.error is not None]
     for entry in failed:
         print(f"poolwise: {entry.run.method.label}, seed {entry.run.seed}: {entry.error}", file=sys.stderr)

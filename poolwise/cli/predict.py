@@ -2,12 +2,15 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from poolwise import cluster
 from poolwise.cli.app import app
+from poolwise.cli.engines import AddressOption, EngineOption, working
 from poolwise.cli.progress import bar
 from poolwise.data import SPECS, Examples, load, open_data
 from poolwise.errors import ParameterError
@@ -54,6 +57,9 @@ def predict(
     ] = False,
     device: Annotated[str, typer.Option(help="Where the networks of --model run: auto, cpu, cuda:0, ...")] = "auto",
     memory: Annotated[str, typer.Option(help="Working memory; of the predictions, one shard is held.")] = "1GB",
+    engine: EngineOption = "local",
+    address: AddressOption = None,
+    gpus: Annotated[float, typer.Option(min=0, help="With --engine ray: GPUs that a task takes.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
 ) -> None:
     """Predict a data set into a folder that `poolwise select` reads.
@@ -75,12 +81,14 @@ def predict(
         if model
         else _learned(inputs[0], samples)
     )
-    data = _data(inputs[-1], split, root)
+    name = str(Path(inputs[-1]).resolve()) if Path(inputs[-1]).exists() else inputs[-1]
+    data = partial(_data, name, split, None if root is None else root.resolve())
     try:
-        with bar(quiet) as report:
-            predictions = write_predictions(
+        with working(engine, address), bar(quiet) as report:
+            write = partial(cluster.predict, gpus=gpus) if engine == "ray" else write_predictions
+            predictions = write(
                 posterior,
-                data,
+                data if engine == "ray" else data(),
                 output,
                 dtype=dtype,
                 rows_per_shard=rows_per_shard,

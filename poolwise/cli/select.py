@@ -13,8 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from poolwise import __version__, registry
+from poolwise import __version__, cluster, registry
 from poolwise.cli.app import app
+from poolwise.cli.engines import AddressOption, EngineOption, working
 from poolwise.cli.progress import bar
 from poolwise.errors import FileError, ParameterError, PrefilterWarning, SaturationWarning
 from poolwise.predictions import Kind, Layout, Predictions
@@ -69,6 +70,12 @@ def select(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the batch here, as .csv or .json; else to the screen.")
     ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Keep the picks in this folder as they are made; after a crash, the same command goes on."),
+    ] = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
 ) -> None:
     """Choose the examples to label next.
@@ -95,7 +102,9 @@ def select(
         validate=False,
     )
     names = _read_ids(ids, len(pool)) if ids is not None else None
-    with bar(quiet) as report, warnings.catch_warnings(record=True) as caught:
+    with working(engine, address), bar(quiet) as report, warnings.catch_warnings(record=True) as caught:
+        if engine == "ray":
+            pool = cluster.spread(pool)
         warnings.simplefilter("always", SaturationWarning)
         warnings.simplefilter("ignore", PrefilterWarning)  # the summary says it
         batch = run_selection(
@@ -105,6 +114,7 @@ def select(
             seed=seed,
             memory=memory,
             candidates=int(candidates) if candidates is not None and candidates.isdigit() else candidates,
+            resume=resume,
             report=report,
             **parameters,
         )

@@ -1,12 +1,14 @@
 """From data to a folder of predictions, shard by shard: for pools whose predictions do not fit memory."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from poolwise import memory as budget
-from poolwise.data.examples import Subset, as_examples
+from poolwise.data.examples import Examples, Subset, as_examples
 from poolwise.errors import EmptyPoolError, FileError, MissingInputError
 from poolwise.posteriors.posterior import Posterior
 from poolwise.predictions import Predictions, ShardWriter
@@ -50,31 +52,62 @@ def write_predictions(
         report: told about progress.
     """
     examples, space = as_examples(data), budget.parse(memory)
-    N = len(examples)
-    if not N:
-        raise EmptyPoolError("there are no examples to predict.")
-    probes_n = np.unique(np.linspace(0, N - 1, min(N, _PROBES)).round().astype(np.int64))
-    probed = posterior.predict(Subset(examples, probes_n), embeddings=embeddings, memory=space)
-    width = None
-    if embeddings:
-        width = _needed_embeddings(probed).shape[1]
-    writer = ShardWriter(folder, (N, *probed.shape[1:]), dtype=dtype, rows_per_shard=rows_per_shard, embeddings=width)
-    with writer:
+    with begin(posterior, examples, folder, dtype, rows_per_shard, embeddings, space) as writer:
         missing = writer.missing
-        _check_same(Path(folder), writer, probes_n, _log_probs(probed, "float32"))
         left, done = sum(_count(writer.rows(number)) for number in missing), 0
         for number in missing:
             rows = writer.rows(number)
-            part = Subset(examples, np.arange(rows.start, rows.stop))
 
             def told(stage: str, count: int, total: int, before: int = done) -> None:
                 report(stage, before + count, left)
 
-            predicted = posterior.predict(part, embeddings=embeddings, memory=space, report=told)
-            features = _needed_embeddings(predicted) if embeddings else None
-            writer.put(number, _log_probs(predicted, dtype), features)
+            writer.put(number, *predict_rows(posterior, examples, rows, dtype, embeddings, space, told))
             done += _count(rows)
     return Predictions.open(folder, validate=False)
+
+
+@contextmanager
+def begin(
+    posterior: Posterior,
+    examples: Examples,
+    folder: str | Path,
+    dtype: str,
+    rows_per_shard: int | None,
+    embeddings: bool,
+    memory: int,
+) -> Iterator[ShardWriter]:
+    """A writer of a folder, which may hold shards of the same model and data already and no others."""
+    N = len(examples)
+    probes_n, probed = probe(posterior, examples, embeddings, memory)
+    width = _needed_embeddings(probed).shape[1] if embeddings else None
+    writer = ShardWriter(folder, (N, *probed.shape[1:]), dtype=dtype, rows_per_shard=rows_per_shard, embeddings=width)
+    with writer:
+        _check_same(Path(folder), writer, probes_n, _log_probs(probed, "float32"))
+        yield writer
+
+
+def probe(posterior: Posterior, examples: Examples, embeddings: bool, memory: int) -> tuple[Array, Predictions]:
+    """A few positions, spread over the data, and the predictions there."""
+    N = len(examples)
+    if not N:
+        raise EmptyPoolError("there are no examples to predict.")
+    probes_n = np.unique(np.linspace(0, N - 1, min(N, _PROBES)).round().astype(np.int64))
+    return probes_n, posterior.predict(Subset(examples, probes_n), embeddings=embeddings, memory=memory)
+
+
+def predict_rows(
+    posterior: Posterior,
+    examples: Examples,
+    rows: slice,
+    dtype: str,
+    embeddings: bool,
+    memory: int,
+    report: Report = silent,
+) -> tuple[Array, Array | None]:
+    """`[n, K, C]` log-probabilities of consecutive examples, and their embeddings if those are asked for."""
+    part = Subset(examples, np.arange(rows.start, rows.stop))
+    predicted = posterior.predict(part, embeddings=embeddings, memory=memory, report=report)
+    return _log_probs(predicted, dtype), _needed_embeddings(predicted) if embeddings else None
 
 
 def _count(rows: slice) -> int:

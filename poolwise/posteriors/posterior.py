@@ -167,6 +167,13 @@ class NetworkPosterior:
             networks.append(self._placed(network).eval())
         self.networks = networks
 
+    def on(self, device: str | torch.device) -> Self:
+        """A copy on another device, `"auto"` for a GPU if there is one: to send to another machine, or to use there."""
+        other = copy.copy(self)
+        other._device = shared.choose_device(device)
+        other.networks = [other._placed(copy.deepcopy(network)) for network in self.networks]
+        return other
+
     def _sampler(self) -> shared.Sampler:
         if not self.networks:
             raise StateError(f"{type(self).__name__} has no networks yet. Call fit(data) first.")

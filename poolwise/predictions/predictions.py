@@ -1,21 +1,21 @@
 """Predictions of K posterior samples for N points over C classes, wherever they are stored."""
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self, TypeVar, get_args
 
-import numpy as np
 import torch
 
 from poolwise import memory as budget
 from poolwise.errors import ParameterError, ShapeError
-from poolwise.parallel import one_thread_an_operation, ordered_map
+from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions.arrays import Array, as_embeddings
 from poolwise.predictions.blocks import Block, Kind
 from poolwise.predictions.files import open_array
 from poolwise.predictions.shards import ShardSource, is_shards
 from poolwise.predictions.sources import Layout, Source, array_source, unflattened
+from poolwise.predictions.traffic import Traffic
+from poolwise.predictions.walking import FarSource, Walk
 from poolwise.progress import Report, silent
 
 Result = TypeVar("Result")
@@ -177,6 +177,22 @@ class Predictions:
         )
 
     @property
+    def source(self) -> Source:
+        """Where the numbers are."""
+        return self._source
+
+    def moved_to(self, source: Source) -> "Predictions":
+        """The same predictions, read from another place."""
+        return Predictions(
+            source,
+            self._kind,
+            embeddings=self.embeddings,
+            labelled_embeddings=self.labelled_embeddings,
+            index_N=self._index,
+            checked=self._checked,
+        )
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """`(N, K, C)`."""
         return len(self), *self._source.shape[1:]
@@ -190,9 +206,14 @@ class Predictions:
         return f"Predictions(N={N}, K={K}, C={C}, {stored})"
 
     @property
+    def traffic(self) -> Traffic:
+        """What was moved between machines so far; nothing, where the predictions are on this one."""
+        return self._source.traffic if isinstance(self._source, FarSource) else Traffic()
+
+    @property
     def on_disk(self) -> bool:
-        """Whether a row that is read anew comes from a file."""
-        return bool(self._source.where)
+        """Whether a row that is read anew comes from a file of this machine."""
+        return bool(self._source.where) and not isinstance(self._source, FarSource)
 
     @property
     def row_bytes(self) -> int:
@@ -222,24 +243,11 @@ class Predictions:
             The rows and the kernel's result for each block.
         """
         step = budget.block_rows(self.row_bytes, memory)
-        parts = [slice(start, min(start + step, len(self))) for start in range(0, len(self), step)]
-        checked, room = self._checked, threading.local()
-
-        def work(rows: slice) -> Result:
-            if not hasattr(room, "block"):
-                room.block = Block.empty(min(step, len(self)), *self.shape[1:], self.dtype)
-            block: Block = room.block.first(rows.stop - rows.start)
-            positions_n = np.arange(rows.start, rows.stop) if self._index is None else self._index[rows]
-            stored = self._source.part(rows) if self._index is None else self._source.at(positions_n)
-            check_n = None if checked else positions_n
-            if self._kind == "log-probs" and stored.dtype == self.dtype and stored.is_contiguous():
-                # Nothing to convert: one pass less, on what is the most common input by far.
-                block = block.around(stored, check_n)
-            else:
-                block.fill(stored, self._kind, check_n)
-            return kernel(block)
-
-        for rows, result in zip(parts, ordered_map(work, parts), strict=True):
+        walk = Walk(kernel, self._kind, self.dtype, step, not self._checked)
+        where = slice(0, len(self)) if self._index is None else self._index
+        source = self._source
+        results = source.walk(walk, where) if isinstance(source, FarSource) else walk.over(source, where)
+        for rows, result in results:
             yield rows, result
             report(stage, rows.stop, len(self))
         self._checked = True

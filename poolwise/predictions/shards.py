@@ -38,13 +38,13 @@ class ShardSource:
     """
 
     def __init__(self, folder: Path, *, verify: bool = False) -> None:
-        self._folder, self._manifest = folder, _complete(folder)
-        self.kind, self.layout = self._manifest.kind, self._manifest.layout
-        count = len(self._manifest.shards)
-        self._begins = [self._manifest.find(folder, number) for number in range(count)]
-        self._starts = self._manifest.starts
-        self.shape = self._manifest.rows, self._manifest.samples, self._manifest.classes
-        self._dtype = np.dtype(self._manifest.dtype)
+        self.folder, self.manifest = folder, _complete(folder)
+        self.kind, self.layout = self.manifest.kind, self.manifest.layout
+        count = len(self.manifest.shards)
+        self._begins = [self.manifest.find(folder, number) for number in range(count)]
+        self._starts = self.manifest.starts
+        self.shape = self.manifest.rows, self.manifest.samples, self.manifest.classes
+        self._dtype = np.dtype(self.manifest.dtype)
         self.dtype = as_view(np.empty(0, self._dtype)).dtype
         self.where = f"{count} shard{'s' if count > 1 else ''} of"
         # In every layout a file is so many pieces, in each of which the points stand one after another.
@@ -82,9 +82,9 @@ class ShardSource:
 
     def embeddings(self) -> Array | None:
         """`[N, D]` embeddings, mapped; None if the folder has none."""
-        if self._manifest.embeddings is None:
+        if self.manifest.embeddings is None:
             return None
-        path, shape = self._folder / EMBEDDINGS, (self._manifest.rows, self._manifest.embeddings)
+        path, shape = self.folder / EMBEDDINGS, (self.manifest.rows, self.manifest.embeddings)
         find_numbers(path, np.dtype(np.float32), shape)
         mapped: Array = np.lib.format.open_memmap(path, mode="r")
         return mapped
@@ -138,11 +138,11 @@ class ShardSource:
                 os.close(file)
 
     def _path(self, number: int) -> Path:
-        return self._folder / PART.format(number)
+        return self.folder / PART.format(number)
 
     def _verify(self) -> None:
         embeddings = self.embeddings()
-        for number, shard in enumerate(self._manifest.shards):
+        for number, shard in enumerate(self.manifest.shards):
             rows = slice(*self._starts[number : number + 2])
             wrong = None
             if checksum(self._path(number)) != shard.sha256:
@@ -151,7 +151,7 @@ class ShardSource:
                 wrong = EMBEDDINGS
             if wrong is not None:
                 raise FileError(
-                    f"{self._folder / wrong}: rows {rows.start} to {rows.stop - 1} are not what was written (another "
+                    f"{self.folder / wrong}: rows {rows.start} to {rows.stop - 1} are not what was written (another "
                     f"checksum). Restore it from a copy, or remove {PART.format(number)} and predict again: only what "
                     "is missing is made."
                 )

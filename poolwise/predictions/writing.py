@@ -1,25 +1,25 @@
 """Writing predictions shard by shard: each complete and on the disk before the manifest says so."""
 
 import fcntl
-import hashlib
-import io
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, get_args
+from typing import Self, get_args
 
 import numpy as np
 
 from poolwise.errors import FileError, ParameterError, ShapeError, StateError
-from poolwise.predictions.arrays import Array, as_array, as_bytes
 from poolwise.predictions.blocks import Kind
-from poolwise.predictions.manifest import DTYPES, EMBEDDINGS, NAME, PART, Manifest, Shard, find_numbers, rows_checksum
+from poolwise.predictions.manifest import DTYPES, EMBEDDINGS, NAME, PART, Manifest, Shard, find_numbers
+from poolwise.predictions.part import Part, header
 from poolwise.storage import replacing
 
 _LOCK = ".lock"
 # A shard takes about so many bytes, if nothing else is asked for: what a killed prediction may have to do again.
-_SHARD_BYTES = 1 << 26
+SHARD_BYTES = 1 << 26
 
 
 class ShardWriter:
@@ -55,7 +55,7 @@ class ShardWriter:
                 raise ParameterError(f"{name} must be one of {', '.join(options)}, not {value!r}.")
         if rows_per_shard is not None and rows_per_shard < 1:
             raise ParameterError(f"rows_per_shard must be at least 1, not {rows_per_shard}.")
-        step = rows_per_shard or max(1, _SHARD_BYTES // (K * C * np.dtype(dtype).itemsize))
+        step = rows_per_shard or max(1, SHARD_BYTES // (K * C * np.dtype(dtype).itemsize))
         shards = [Shard(min(step, N - start)) for start in range(0, N, step)]
         self._folder, self._any_step = Path(folder), rows_per_shard is None
         self._manifest = Manifest(kind, "NKC", dtype, N, K, C, embeddings, shards)
@@ -104,31 +104,57 @@ class ShardWriter:
             values_n_K_C: its predictions.
             embeddings_n_D: the embeddings of its points.
         """
+        self._must_be_open()
+        with self.saying_what_is_complete():
+            self.enter(number, self.part(number).write(values_n_K_C, embeddings_n_D))
+
+    def part(self, number: int) -> Part:
+        """A shard for another process to write, and for this one to `enter`."""
+        manifest, rows = self._manifest, self.rows(number)
+        width = manifest.embeddings
+        return Part(
+            self._folder.resolve(),
+            number,
+            rows.start,
+            (rows.stop - rows.start, manifest.samples, manifest.classes),
+            manifest.dtype,
+            None if width is None else (manifest.rows, width),
+        )
+
+    def enter(self, number: int, shard: Shard) -> None:
+        """Take a shard that is written into the manifest.
+
+        Args:
+            number: which shard.
+            shard: what its `part` gave back.
+        """
+        self._must_be_open()
+        before, self._manifest.shards[number] = self._manifest.shards[number], shard
+        try:
+            self._manifest.write(self._folder)
+        except FileError:
+            self._manifest.shards[number] = before
+            raise
+
+    @contextmanager
+    def saying_what_is_complete(self) -> Iterator[None]:
+        """Add to an error of a file that the work was not in vain."""
+        try:
+            yield
+        except FileError as error:
+            raise FileError(
+                f"{error} {self._manifest.written} of {self.count} shards are complete. Make room and give the same "
+                "command or call again: it goes on from there."
+            ) from error
+
+    def tidy(self) -> None:
+        """Remove what was being written when a process was killed. Nobody may be writing."""
+        for part in self._folder.glob(".*.part"):
+            part.unlink(missing_ok=True)
+
+    def _must_be_open(self) -> None:
         if self._lock is None:
             raise StateError("a ShardWriter writes inside its context: with ShardWriter(...) as writer.")
-        manifest, rows = self._manifest, self.rows(number)
-        values = _exactly(values_n_K_C, manifest.shape(number), np.dtype(manifest.dtype), "predictions")
-        shard = Shard(rows.stop - rows.start)
-        try:
-            if manifest.embeddings is not None:
-                shape = (shard.rows, manifest.embeddings)
-                features = _exactly(embeddings_n_D, shape, np.dtype(np.float32), "embeddings")
-                shard.embeddings_sha256 = self._put_embeddings(rows.start, features)
-            header, content = _header(values), as_bytes(values)
-            digest = hashlib.sha256(header)
-            digest.update(content)
-            with replacing(self._folder / PART.format(number)) as file:
-                file.write(header)
-                file.write(content)
-            shard.sha256 = digest.hexdigest()
-            manifest.shards[number] = shard
-            manifest.write(self._folder)
-        except FileError as error:
-            manifest.shards[number] = Shard(shard.rows)
-            raise FileError(
-                f"{error} {manifest.written} of {len(manifest.shards)} shards are complete. Make room and give the "
-                "same command or call again: it goes on from there."
-            ) from error
 
     def _begin(self) -> None:
         """Take the folder, and take up what is in it."""
@@ -143,8 +169,7 @@ class ShardWriter:
             self._resume(Manifest.read(self._folder))
         elif any(self._folder.glob("part-*.npy")):
             raise FileError(f"{self._folder} holds shards without a {NAME}. Choose another folder.")
-        for part in self._folder.glob(".*.part"):  # what was being written when a process was killed
-            part.unlink(missing_ok=True)
+        self.tidy()
         self._need_room()
         if self._manifest.embeddings is not None and self.missing:
             self._make_embeddings()
@@ -196,47 +221,11 @@ class ShardWriter:
         if manifest.written:
             raise FileError(f"{path}: is gone. Restore it from a copy, or predict again into another folder.")
         with replacing(path) as file:
-            header = _header(np.broadcast_to(np.float32(0), shape))
-            file.write(header)
+            beginning = header(np.broadcast_to(np.float32(0), shape))
+            file.write(beginning)
             file.flush()
-            size = len(header) + 4 * shape[0] * shape[1]
+            size = len(beginning) + 4 * shape[0] * shape[1]
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, size)
             else:
                 file.truncate(size)
-
-    def _put_embeddings(self, start: int, features_n_D: Array) -> str:
-        """Write embeddings in their place, and give back their checksum."""
-        path = self._folder / EMBEDDINGS
-        begin = find_numbers(path, np.dtype(np.float32), (self._manifest.rows, features_n_D.shape[1]))
-        try:
-            with path.open("r+b") as file:
-                file.seek(begin + start * features_n_D.shape[1] * 4)
-                file.write(as_bytes(features_n_D))
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise FileError(f"cannot write {path} ({error.strerror}).") from error
-        return rows_checksum(features_n_D)
-
-
-def _exactly(values: object, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> Array:
-    """Numbers of that shape, in that type, one after another."""
-    if values is None:
-        raise ShapeError(f"{what} {list(shape)} are missing.")
-    array = as_array(values, what)
-    if array.shape != shape:
-        raise ShapeError(f"{what} of this shard must have shape {list(shape)}, not {list(array.shape)}.")
-    try:
-        with np.errstate(over="raise"):
-            return np.ascontiguousarray(array, dtype)
-    except FloatingPointError as error:
-        raise ShapeError(f"{what} hold numbers too large for {dtype}. Write them as float32.") from error
-
-
-def _header(array: Array) -> bytes:
-    """How an `.npy` file with these numbers begins."""
-    text = io.BytesIO()
-    fields = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
-    np.lib.format.write_array_header_1_0(text, fields)
-    return text.getvalue()

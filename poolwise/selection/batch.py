@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from poolwise.predictions.arrays import Array
+from poolwise.predictions.traffic import Traffic
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Diagnostics:
         rows: how many rows of the pool were read after the first pass.
         seconds: wall time of the selection.
         prefilter: what a prefilter left out and could have cost; None where there was none.
+        traffic: what was moved between machines; None where the predictions are on this one.
     """
 
     ceiling: float
@@ -74,6 +76,7 @@ class Diagnostics:
     rows: int
     seconds: float
     prefilter: Prefilter | None = None
+    traffic: Traffic | None = None
 
     def __str__(self) -> str:
         lines = [f"considered {self.considered:,} points, compared {self.pairs:,} pairs, {self.seconds:.2f} s"]
@@ -84,13 +87,16 @@ class Diagnostics:
             )
         if self.prefilter is not None:
             lines.append(str(self.prefilter))
+        if self.traffic is not None:
+            lines.append(str(self.traffic))
         lines.append("not saturated" if self.saturated_at is None else f"saturated after {self.saturated_at} picks")
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, object]:
         """Plain numbers and lists, for JSON."""
         plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
-        return {**plain, "prefilter": None if self.prefilter is None else asdict(self.prefilter)}
+        nested = {"prefilter": self.prefilter, "traffic": self.traffic}
+        return {**plain, **{name: None if value is None else asdict(value) for name, value in nested.items()}}
 
 
 @dataclass(frozen=True)

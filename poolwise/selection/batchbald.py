@@ -131,6 +131,7 @@ class JointInformation:
     },
     stochastic=True,
     bound=bald_scores,
+    resumable=True,
 )
 def batchbald(task: Task, *, configurations: int = 10_000, engine: Engine = "lazy") -> Picks:
     """Select by joint information (see `JointInformation` for why lazy evaluation is right on sampled gains)."""
@@ -144,6 +145,7 @@ def batchbald(task: Task, *, configurations: int = 10_000, engine: Engine = "laz
         engine=engine,
         tolerance=information_tolerance(task.predictions.shape[1]),
         report=task.report,
+        journal=task.journal,
         on_pick=lambda index: errors.append(objective.standard_error(index)),
     )
     picks.standard_error = np.array(errors)

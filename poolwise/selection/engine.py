@@ -17,6 +17,7 @@ import numpy as np
 
 from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
+from poolwise.selection.journal import Journal, Pick
 from poolwise.selection.task import Picks
 
 Engine = Literal["lazy", "full"]
@@ -210,6 +211,7 @@ def run(
     tolerance: float = 0.0,
     report: Report = silent,
     on_pick: Callable[[int], None] | None = None,
+    journal: Journal | None = None,
 ) -> Picks:
     """Pick a batch greedily.
 
@@ -220,17 +222,21 @@ def run(
         tolerance: gains up to this count as nothing.
         report: told about progress.
         on_pick: called with each point before it is added to the objective.
+        journal: where picks are kept as they are made, and those of an earlier start taken from.
     """
     greedy = Greedy(objective, engine)
+    early = [] if journal is None else journal.begin(greedy.bounds_N)
     indices, scores = np.empty(batch_size, np.int64), np.empty(batch_size)
     saturated_at = None
     for t in range(batch_size):
-        index, gain = greedy.best()
+        index, gain = (early[t].index, early[t].score) if t < len(early) else greedy.best()
         if gain <= tolerance and saturated_at is None:
             saturated_at = t
         if on_pick is not None:
             on_pick(index)
         indices[t], scores[t] = index, gain
+        if journal is not None and t >= len(early):
+            journal.append(Pick(index, gain))
         greedy.take(index)
         report("picking", t + 1, batch_size)
     return Picks(indices, scores, tolerance, saturated_at, objective.pairs, objective.rows)

@@ -94,12 +94,13 @@ class RemainingVariance:
         "engine": ENGINE_HELP,
     },
     bound=variances,
+    resumable=True,
 )
 def gp_variance(task: Task, *, noise: float = 0.01, engine: Engine = "lazy") -> Picks:
     """Select greedily."""
     check_alpha("gp-variance", noise, "noise")
     objective = RemainingVariance(task, noise)
-    picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report)
+    picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report, journal=task.journal)
     picks.tolerance = SHARE * float(picks.scores[0])
     worthless = picks.scores <= picks.tolerance
     picks.saturated_at = int(np.argmax(worthless)) if worthless.any() else None

@@ -21,6 +21,7 @@ FORMULA = (
     paper="Rubashevskii, Kotova, Panov: Scalable Batch Acquisition for Deep Bayesian Active Learning, SDM 2023",
     parameters={"redundancy": REDUNDANCY_HELP, "pairs": PAIRS_HELP, "engine": ENGINE_HELP},
     bound=bald_scores,
+    resumable=True,
 )
 def lbb(
     task: Task, *, redundancy: Redundancy = "normalised", pairs: Pairs = "unordered", engine: Engine = "lazy"
@@ -28,4 +29,6 @@ def lbb(
     """Select greedily. The printed `sum` collapses on large batches: see `redundancy`."""
     objective = PairwiseRedundancy(task, redundancy, pairs)
     tolerance = information_tolerance(task.predictions.shape[1])
-    return lazy.run(objective, task.batch_size, engine=engine, tolerance=tolerance, report=task.report)
+    return lazy.run(
+        objective, task.batch_size, engine=engine, tolerance=tolerance, report=task.report, journal=task.journal
+    )

@@ -243,6 +243,7 @@ def _filtered(scores_N: Array, filter: float, batch_size: int) -> Array:
         "engine": ENGINE_HELP,
     },
     bound=bounds,
+    resumable=True,
 )
 def posterior_coverage(
     task: Task,
@@ -257,6 +258,6 @@ def posterior_coverage(
     points_T = _filtered(scores_N, filter, task.batch_size)
     weights_T = torch.from_numpy(scores_N[points_T]).float() if weights == "margin" else torch.ones(len(points_T))
     objective = Coverage(_features(task, points_T, kernel), weights_T)
-    picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report)
+    picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report, journal=task.journal)
     picks.indices, picks.rows = points_T[picks.indices], len(points_T)
     return picks

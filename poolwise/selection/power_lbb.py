@@ -23,6 +23,7 @@ from poolwise.selection.task import Picks, Task
     },
     stochastic=True,
     bound=bald_scores,
+    resumable=True,
 )
 def power_lbb(
     task: Task,
@@ -42,4 +43,5 @@ def power_lbb(
         engine=engine,
         tolerance=information_tolerance(task.predictions.shape[1]),
         report=task.report,
+        journal=task.journal,
     )

@@ -39,6 +39,8 @@ class DeviationCache:
             task: whose points to score.
             kept: how many rows to keep, as far as they fit.
         """
+        if kept == 0:
+            return task.scores(lambda block: bald(block.log_probs, block.probs, overwrite=True))
         N = len(self._predictions)
         share = min(kept, 3 * self._limit // 4) / N
         scores_N = np.empty(N)

@@ -1,23 +1,29 @@
 """One call: from predictions to the points to label next."""
 
+import hashlib
 import time
 import warnings
+from contextlib import nullcontext
+from dataclasses import replace
 from numbers import Integral
+from pathlib import Path
 
 import numpy as np
 
 from poolwise import memory as budget
 from poolwise import registry
-from poolwise.errors import BatchSizeError, PrefilterWarning, SaturationWarning
+from poolwise.errors import BatchSizeError, ParameterError, PrefilterWarning, SaturationWarning
 from poolwise.information.entropies import ceiling
 from poolwise.information.joint import batch_information
 from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions import Predictions
-from poolwise.predictions.arrays import Array
+from poolwise.predictions.arrays import Array, as_bytes
 from poolwise.progress import Report, silent
+from poolwise.registry import Method
 from poolwise.seeding import stream
 from poolwise.selection.batch import Batch, Diagnostics
 from poolwise.selection.candidates import choose
+from poolwise.selection.journal import Journal
 from poolwise.selection.prefilter import prefilter
 from poolwise.selection.task import Picks, Task
 
@@ -39,6 +45,7 @@ def select(
     labelled_embeddings: object = None,
     memory: int | str = budget.DEFAULT,
     information: bool | None = None,
+    resume: str | Path | None = None,
     report: Report = silent,
     **parameters: object,
 ) -> Batch:
@@ -57,6 +64,8 @@ def select(
         labelled_embeddings: `[L, D]` features of the points that are labelled already.
         memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
         information: whether to estimate the joint information of the batch; by default unless it would take long.
+        resume: a folder to keep the picks in as they are made. If this process is killed, the same call goes on with
+            the next pick, to the same batch. For methods that pick one after another.
         report: called with (stage, done, total) as the work goes on.
         parameters: the method's own parameters.
     Returns:
@@ -71,13 +80,15 @@ def select(
     if embeddings is not None or labelled_embeddings is not None:
         pool = pool.with_embeddings(embeddings, labelled_embeddings)
     _check_batch_size(batch_size, len(pool))
-    space = budget.parse(memory)
+    space, before = budget.parse(memory), pool.traffic
     stream(seed)  # a bad seed is an error for every method, not only for those that draw
     kept = prefilter(candidates, Task(pool, int(batch_size), seed, space, report), chosen_method, checked)
     subset = choose(candidates, len(pool), batch_size, seed) if kept is None else kept.positions
     chosen = pool if subset is None else pool.take(subset)
     task = Task(chosen, int(batch_size), seed, space, report, whole=pool, positions=subset)
-    with one_thread_an_operation():
+    keeping = nullcontext() if resume is None else _journal(resume, task, chosen_method, checked)
+    with one_thread_an_operation(), keeping as journal:
+        task = replace(task, journal=journal)
         picks: Picks = chosen_method.run(task, **checked)
         task.predictions.check(space, report)
         curve = _information(task, picks.indices, information)
@@ -92,6 +103,7 @@ def select(
         rows=picks.rows,
         seconds=time.perf_counter() - started,
         prefilter=None if kept is None else kept.cost(picks, chosen_method),
+        traffic=moved if (moved := pool.traffic - before).tasks else None,
     )
     if diagnostics.prefilter is not None and diagnostics.prefilter.left_out and diagnostics.prefilter.lost != 0:
         warnings.warn(f"{diagnostics.prefilter}.", PrefilterWarning, stacklevel=2)
@@ -110,6 +122,25 @@ def _check_batch_size(batch_size: int, N: int) -> None:
         raise BatchSizeError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
     if batch_size > N:
         raise BatchSizeError(f"batch_size is {batch_size}, but the pool has only {N} points. Ask for at most {N}.")
+
+
+def _journal(folder: str | Path, task: Task, method: Method, parameters: dict[str, object]) -> Journal:
+    """Where picks are kept, under all that decides them."""
+    if not method.resumable:
+        able = ", ".join(name for name, other in registry.methods().items() if other.resumable)
+        raise ParameterError(f"resume is for methods that pick one after another: {able}; not for {method.name}.")
+    subset = None if task.positions is None else hashlib.sha256(as_bytes(task.positions)).hexdigest()
+    defaults = {name: parameter.default for name, parameter in method.parameters.items()}
+    request = {
+        "method": method.name,
+        "parameters": {**defaults, **parameters},
+        "batch_size": task.batch_size,
+        "seed": int(task.seed),
+        "candidates": subset,
+        "shape": task.predictions.shape,
+        "dtype": str(task.predictions.dtype),
+    }
+    return Journal(folder, request)
 
 
 def _information(task: Task, indices_B: Array, asked: bool | None) -> Array | None:

@@ -12,6 +12,7 @@ from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.scores.pool import score_pool
 from poolwise.seeding import stream
+from poolwise.selection.journal import Journal
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Task:
         report: told about progress.
         whole: the pool, if the points to choose from are only a part of it.
         positions: `[n]` where they then stand in it.
+        journal: where picks are kept as they are made; None for nowhere.
     """
 
     predictions: Predictions
@@ -35,6 +37,7 @@ class Task:
     report: Report = silent
     whole: Predictions | None = None
     positions: Array | None = None
+    journal: Journal | None = None
 
     @property
     def pool(self) -> Predictions:

@@ -1,0 +1,109 @@
+"""Starting Ray or joining it, with errors that say what to do."""
+
+import os
+import re
+from types import ModuleType, TracebackType
+from typing import Any, Self
+
+from poolwise.cluster.answering import must_answer
+from poolwise.errors import ClusterError, MissingInputError, PoolwiseError
+
+# How often a task is started again if its process or its machine dies.
+RETRIES = 3
+
+
+def library() -> ModuleType:
+    """Ray, imported when it is first needed."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingInputError("this needs Ray, which is not installed: pip install 'poolwise[ray]'.") from error
+    module: ModuleType = ray
+    return module
+
+
+class Session:
+    """The connection to Ray; as a context, it ends what it started."""
+
+    def __init__(self, started: bool) -> None:
+        self._started = started
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the cluster, or end Ray if it was started here. A connection that was there before is left alone."""
+        if self._started:
+            library().shutdown()
+            self._started = False
+
+
+def connect(address: str | None = None, *, cpus: int | None = None, memory: int | None = None) -> Session:
+    """Start Ray on this machine, or join a cluster. A connection that this process has already is used as it is.
+
+    Args:
+        address: `"host:port"` of a cluster, `"auto"` for one on this machine, `"local"` to start one here; None for
+            what the environment says in `RAY_ADDRESS`, or else `"local"`.
+        cpus: how many tasks may run at a time, if Ray is started here; by default, one a processor.
+        memory: bytes for what Ray holds, if it is started here; by default, as Ray sees fit.
+    """
+    ray = library()
+    if ray.is_initialized():
+        return Session(started=False)
+    where = address or os.environ.get("RAY_ADDRESS") or "local"
+    if where not in ("local", "auto"):
+        must_answer(where)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or Ray warns of what a later version will do
+    own: dict[str, Any] = {}
+    if where == "local":
+        own = {"num_cpus": cpus, "object_store_memory": memory, "include_dashboard": False}
+    try:
+        ray.init(where, log_to_driver=False, logging_level="ERROR", **own)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ClusterError(f"cannot join Ray at {where}: {_first_line(error)}") from error
+    return Session(started=True)
+
+
+def gather(references: list[Any]) -> list[Any]:
+    """The results of tasks. What went wrong on a worker is raised here, in the words of this process."""
+    ray = library()
+    try:
+        results: list[Any] = ray.get(references)
+    except ray.exceptions.RayError as error:
+        raise _explained(error) from error
+    return results
+
+
+def _explained(error: Exception) -> Exception:
+    """What to raise for an error of Ray: what went wrong on a worker as it is, what Ray met with in other words."""
+    known = library().exceptions
+    cause = error.cause if isinstance(error, known.RayTaskError) else error
+    lacking = re.search(r"No module named '([^']+)'", str(error))
+    if isinstance(cause, PoolwiseError):
+        return cause
+    if lacking is not None:
+        return ClusterError(
+            f"a worker cannot import {lacking[1]!r}. Every machine of the cluster needs the packages that this one "
+            "has: install it there, in the same version, or put the file that defines it where their Python looks."
+        )
+    if isinstance(cause, known.ObjectLostError):
+        return ClusterError(
+            "predictions that Ray held are gone, with the machine or the process that held them, and cannot be made "
+            "again. Predict again, or predict into a folder, from which any machine can read."
+        )
+    if isinstance(cause, known.WorkerCrashedError | known.OutOfMemoryError | known.NodeDiedError):
+        return ClusterError(
+            f"a task was started {RETRIES + 1} times, and each time its process died, perhaps for lack of memory: "
+            f"{_first_line(cause)} Use smaller shards, or fewer tasks at a time."
+        )
+    return ClusterError(f"a task failed on Ray: {error}")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,424 @@
+"""Predictions, selections and experiments on a local Ray; workers are killed while they work."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pools import features, pool
+from test_experiments import TINY
+from torch import nn
+
+import poolwise as pw
+from poolwise import cluster
+from poolwise.cli import main
+from poolwise.cluster.answering import must_answer
+from poolwise.cluster.shards import of_references
+from poolwise.errors import ClusterError, FileError, MissingInputError, NotFiniteError, ParameterError
+from poolwise.experiments import execute_all, read_config
+from poolwise.posteriors.trained import trained
+from poolwise.predictions import ShardWriter
+from poolwise.query import Query
+
+ray = pytest.importorskip("ray", reason="needs Ray: pip install 'poolwise[ray]'")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    """One Ray on this machine, small, for all tests of this file."""
+    with cluster.connect("local", cpus=2, memory=100 << 20):
+        yield
+
+
+def write(folder, x, shards, dtype="float32", embeddings=None):
+    rows = -(-len(x) // shards)
+    width = None if embeddings is None else embeddings.shape[1]
+    with ShardWriter(folder, x.shape, dtype=dtype, rows_per_shard=rows, embeddings=width) as writer:
+        for number in range(writer.count):
+            part = writer.rows(number)
+            writer.put(number, x[part], None if embeddings is None else embeddings[part])
+    return folder
+
+
+def same(one, other):
+    assert one.indices.tolist() == other.indices.tolist()
+    assert one.scores.tolist() == other.scores.tolist()
+
+
+REQUESTS = [
+    ("lbb", {}),
+    ("power-lbb", {}),
+    ("batchbald", {"configurations": 100}),
+    ("gp-variance", {}),
+    ("posterior-coverage", {}),
+    ("badge", {"embeddings": features(403)}),
+    ("epig", {}),
+    ("lbb-released", {}),
+]
+
+
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_the_same_picks(shards, tmp_path):
+    """Held in Ray or in a folder that workers read: picks, scores and information of one machine, bit for bit."""
+    x = pool(403, 6, 4, seed=2)
+    held, opened = cluster.hold(x, shards), cluster.open_folder(write(tmp_path, x, shards))
+    for method, parameters in REQUESTS:
+        expected = pw.select(x, 8, method, seed=3, **parameters)
+        for predictions in (held, opened):
+            batch = pw.select(predictions, 8, method, seed=3, **parameters)
+            same(batch, expected)
+            assert batch.diagnostics.information.tolist() == expected.diagnostics.information.tolist()
+    assert f"{shards} shard" in repr(held)
+
+
+def test_what_is_moved_is_counted():
+    x = pool(600, 6, 4)
+    batch = pw.select(cluster.hold(x, 5), 10, "lbb", information=False)
+    traffic = batch.diagnostics.traffic
+    assert traffic.scores == 600 * 8
+    assert traffic.fetched == traffic.rows * x[0].nbytes
+    assert 10 <= traffic.rows <= 600
+    assert traffic.tasks > 5
+    assert f"{traffic.fetched:,} of {traffic.rows:,} rows" in str(batch.diagnostics)
+    saved = Query(batch.indices, batch.scores, batch.diagnostics).as_dict()
+    assert Query.from_dict(json.loads(json.dumps(saved))).diagnostics.traffic == traffic
+    assert pw.select(x, 10, "lbb").diagnostics.traffic is None
+
+
+def workers():
+    """Process number and title of each worker of the Ray that this process started; without Ray's own agents."""
+    parents, titles = {}, {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(path.name)
+            parents[pid] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            titles[pid] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return {
+        pid: title
+        for pid, title in titles.items()
+        if title.startswith("ray::") and "Agent" not in title and mine(pid, parents)
+    }
+
+
+def mine(pid, parents):
+    while pid > 1:
+        pid = parents.get(pid, 0)
+        if pid == os.getpid():
+            return True
+    return False
+
+
+class Killer(threading.Thread):
+    """Kills a worker while it is at work on a certain task."""
+
+    def __init__(self, task, ready=lambda: True):
+        super().__init__(daemon=True)
+        self.title, self.ready, self.killed, self.over = f"ray::{task}", ready, False, False
+
+    def run(self):
+        while not self.killed and not self.over:
+            for pid, title in workers().items():
+                if title.startswith(self.title) and self.ready() and not self.killed:
+                    os.kill(pid, signal.SIGKILL)
+                    self.killed = True
+            time.sleep(0.002)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *error):
+        self.over = True
+        self.join()
+
+
+class Slow(nn.Module):
+    """A network that takes its time, so that its worker can be killed while it is at work."""
+
+    def __init__(self, seed, seconds=0.0):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.layer, self.seconds = nn.Linear(8, 3), seconds
+
+    def forward(self, inputs):
+        time.sleep(self.seconds)
+        return self.layer(inputs)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _by_value(session):
+    """Workers cannot import this file, so what it defines is sent along."""
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture
+def posterior():
+    with torch.random.fork_rng():
+        return trained([Slow(seed) for seed in range(4)])
+
+
+@pytest.fixture
+def slow_posterior():
+    with torch.random.fork_rng():
+        return trained([Slow(seed, 0.1) for seed in range(4)])
+
+
+INPUTS = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
+
+
+def test_predictions_in_a_folder_are_those_of_one_machine(posterior, tmp_path):
+    """The same files, to the last bit, also if the data is opened by the workers."""
+    pw.write_predictions(posterior, INPUTS, tmp_path / "one", rows_per_shard=120, embeddings=True)
+    np.save(tmp_path / "inputs.npy", INPUTS)
+    path = str(tmp_path / "inputs.npy")
+    stages = []
+    cluster.predict(
+        posterior,
+        lambda: np.load(path),
+        tmp_path / "many",
+        rows_per_shard=120,
+        embeddings=True,
+        report=lambda *news: stages.append(news),
+    )
+    files = sorted(file.name for file in (tmp_path / "one").iterdir())
+    assert files == sorted(file.name for file in (tmp_path / "many").iterdir())
+    for name in files:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "many" / name).read_bytes()
+    assert stages[-1] == ("predicting", 5, 5)
+    again = cluster.predict(posterior, INPUTS, tmp_path / "many", rows_per_shard=120, embeddings=True)
+    same(pw.select(again, 9, "badge"), pw.select(pw.Predictions.open(tmp_path / "one"), 9, "badge"))
+
+
+def test_predictions_kept_in_ray(posterior):
+    expected = posterior.predict(INPUTS, embeddings=True)
+    held = cluster.predict(posterior, INPUTS, dtype="float32", rows_per_shard=120, embeddings=True)
+    assert held.shape == expected.shape
+    assert np.array_equal(held.rows(np.arange(500)).log_probs, expected.rows(np.arange(500)).log_probs)
+    assert np.array_equal(held.embeddings, expected.embeddings)
+    same(pw.select(held, 9), pw.select(expected, 9))
+
+
+def test_a_worker_killed_while_predicting(slow_posterior, posterior, tmp_path):
+    pw.write_predictions(posterior, INPUTS, tmp_path / "one", rows_per_shard=120)
+    with Killer("write_part") as killer:
+        cluster.predict(slow_posterior, INPUTS, tmp_path / "many", rows_per_shard=120)
+    assert killer.killed
+    manifests = [(tmp_path / folder / "manifest.json").read_text() for folder in ("one", "many")]
+    assert manifests[0] == manifests[1]
+    assert not list((tmp_path / "many").glob(".*.part"))
+    pw.Predictions.open(tmp_path / "many", verify=True)
+
+
+def test_a_worker_killed_while_scoring(tmp_path):
+    x = pool(6000, 10, 8)
+    folder, targets = write(tmp_path, x, 5), pool(300, 10, 8, seed=1)
+    expected = pw.select(pw.Predictions.open(folder), 20, "epig", targets=targets)
+    with Killer("walk_shard") as killer:
+        batch = pw.select(cluster.open_folder(folder), 20, "epig", targets=targets)
+    assert killer.killed
+    same(batch, expected)
+
+
+def test_a_worker_killed_between_picks():
+    x = pool(3000, 6, 4)
+    held, fetched = cluster.hold(x, 5), []
+
+    def kill(stage, done, total):
+        if stage == "picking" and done == 5:
+            os.kill(next(iter(workers())), signal.SIGKILL)
+            fetched.append(held.traffic.rows)
+
+    same(pw.select(held, 40, "lbb", report=kill), pw.select(x, 40, "lbb"))
+    assert held.traffic.rows > fetched[0]
+
+
+def test_held_predictions_that_are_gone():
+    """They die with the process that put them into Ray, where that was not this one."""
+
+    class Owner:
+        def put(self, x):
+            return os.getpid(), [ray.put(x)]
+
+    x = pool(400, 6, 4)
+    owner = ray.remote(Owner).remote()
+    pid, references = ray.get(owner.put.remote(x))
+    held = of_references(references, [x], "log-probs")
+    same(pw.select(held, 5), pw.select(x, 5))
+    os.kill(pid, signal.SIGKILL)
+
+    def until_ray_has_noticed():
+        for _ in range(500):
+            pw.select(held, 5, "entropy", information=False)
+            time.sleep(0.01)
+
+    with pytest.raises(ClusterError, match="are gone"):
+        until_ray_has_noticed()
+
+
+def test_a_shard_that_is_gone(tmp_path):
+    predictions = cluster.open_folder(write(tmp_path, pool(400, 6, 4), 4))
+    (tmp_path / "part-00002.npy").unlink()
+    with pytest.raises(FileError, match=r"part-00002\.npy: cannot be read"):
+        pw.select(predictions, 5)
+
+
+def test_bad_values_are_named_by_their_place_in_the_pool(tmp_path):
+    x = pool(400, 6, 4)
+    x[317, 2, 1] = np.nan
+    for predictions in (cluster.hold(x, 3), cluster.open_folder(write(tmp_path, x, 3))):
+        with pytest.raises(NotFiniteError, match="row 317, posterior sample 2"):
+            pw.select(predictions, 5)
+
+
+def test_a_part_of_the_pool():
+    x = pool(400, 6, 4)
+    kept = np.random.default_rng(1).permutation(400)[:150]
+    same(pw.select(cluster.hold(x, 5), 10, candidates=kept), pw.select(x, 10, candidates=kept))
+
+
+@pytest.mark.parametrize("layout", ["KNC", "NCK"])
+def test_other_layouts_and_kinds(layout):
+    x = np.exp(pool(200, 6, 4).transpose(["NKC".index(axis) for axis in layout]))
+    expected = pw.Predictions.from_probs(x, layout=layout)
+    same(pw.select(cluster.hold(x, 3, kind="probs", layout=layout), 10), pw.select(expected, 10))
+
+
+def test_a_worker_without_the_needed_package(tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text("def kernel(block):\n    return block.probs.sum((1, 2))\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import only_here
+
+    with pytest.raises(ClusterError, match="cannot import 'only_here'"):
+        list(cluster.hold(pool(50, 3, 3)).scan(only_here.kernel))
+
+
+def test_without_ray(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingInputError, match=r"pip install 'poolwise\[ray\]'"):
+        cluster.connect()
+
+
+# A server of HTTP/2 that is not Ray's: its settings, and the status 404.
+NOT_FOUND = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]) + bytes([0, 0, 1, 1, 5, 0, 0, 0, 1, 0x8D])
+
+
+def test_an_address_that_does_not_answer(monkeypatch):
+    """Nobody there, somebody silent, somebody else: an error in time, which is set to five seconds."""
+    monkeypatch.setattr("poolwise.cluster.answering._PATIENCE", 1.0)
+    for answer, word in (
+        (None, "refused"),
+        (b"", "timed out"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not Ray"),
+        (NOT_FOUND, "is not Ray"),
+    ):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            there = f"127.0.0.1:{server.getsockname()[1]}"
+            if answer is None:
+                server.close()
+            elif answer:
+                threading.Thread(target=lambda s=server, a=answer: s.accept()[0].sendall(a), daemon=True).start()
+            started = time.monotonic()
+            with pytest.raises(ClusterError, match=f"no Ray cluster answers at {there} .*{word}"):
+                must_answer(there)
+            assert time.monotonic() - started < 6
+    with pytest.raises(ParameterError, match="host:port"):
+        must_answer("somewhere")
+    must_answer(address())
+
+
+def address():
+    return ray.get_runtime_context().gcs_address
+
+
+def join(folder, *command):
+    """Another process that joins the Ray of this one."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(pw.__file__).parents[1])}
+    return subprocess.Popen([sys.executable, *command], cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_command_is_killed_and_goes_on(tmp_path):
+    """`select` joins a cluster by its address, and is killed after some of a thousand picks; the rest follow."""
+    x = pool(1200, 5, 3)
+    folder, journal = write(tmp_path / "preds", x, 3), tmp_path / "journal" / "picks.jsonl"
+    command = ["-m", "poolwise", "select", "preds", "-b", "1000", "--method", "lbb", "--resume", "journal"]
+    with join(tmp_path, *command, "--engine", "ray", "--address", address()) as process:
+        while not journal.exists() or len(journal.read_bytes().splitlines()) < 50:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.005)
+        process.kill()
+    assert len(journal.read_bytes().splitlines()) < 1000
+    batch = pw.select(cluster.open_folder(folder), 1000, "lbb", resume=journal.parent, information=False)
+    same(batch, pw.select(x, 1000, "lbb", information=False))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """A command in this process, which uses the connection that is there."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, code=0):
+        monkeypatch.setattr("sys.argv", ["poolwise", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        said = capsys.readouterr()
+        assert (end.value.code or 0) == code, said.err
+        return said
+
+    return run
+
+
+def test_commands(run, tmp_path):
+    """`predict` and `select` give what they give on one machine, and say what they moved."""
+    with torch.random.fork_rng():
+        torch.save(nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 3)), "net.pt")
+    np.save("pool.npy", INPUTS)
+    predict = ["predict", "pool.npy", "--model", "net.pt", "--samples", "6", "--rows-per-shard", "200"]
+    run(*predict, "-o", "one")
+    run(*predict, "-o", "many", "--engine", "ray")
+    assert Path("one/manifest.json").read_text() == Path("many/manifest.json").read_text()
+    run("select", "one", "-b", "20", "-o", "one.json")
+    said = run("select", "many", "-b", "20", "-o", "many.json", "--engine", "ray", "--resume", "journal").err
+    assert "bytes of requests" in said
+    one, many = (json.loads(Path(name).read_text()) for name in ("one.json", "many.json"))
+    assert one["picks"] == many["picks"]
+    assert many["diagnostics"]["traffic"]["rows"] > 0
+    assert one["diagnostics"]["traffic"] is None
+    assert "--engine ray" in run("select", "one", "--address", "10.0.0.1:6379", code=2).err
+    np.save("preds.npy", pool(20, 3, 3))
+    assert "folder of shards" in run("select", "preds.npy", "--engine", "ray", code=2).err
+
+
+def test_an_experiment_has_the_records_of_one_machine(tmp_path):
+    """Also if a worker is killed while it is at work on a run."""
+    (tmp_path / "tiny.toml").write_text(TINY)
+    config = read_config(tmp_path / "tiny.toml", ["seeds=1", 'acquisition.methods=["power-lbb"]'])
+    execute_all(config, tmp_path / "one")
+    shown = []
+    begun = (tmp_path / "many").rglob  # killed when the first round of a run is on the disk
+    with Killer("execute_run", lambda: any(begun("rounds.jsonl"))) as killer:
+        progress = cluster.execute_all(config, tmp_path / "many", show=lambda entries: shown.append(len(entries)))
+    assert killer.killed
+    assert all(entry.done and entry.rounds for entry in progress)
+    assert set(shown) == {1}
+    for path in (tmp_path / "one").rglob("rounds.jsonl"):
+        other = tmp_path / "many" / path.relative_to(tmp_path / "one")
+        mine, theirs = ([json.loads(line) for line in name.read_text().splitlines()] for name in (path, other))
+        for record in mine + theirs:
+            del record["seconds"]
+        assert mine == theirs
+    again = cluster.execute_all(config, tmp_path / "many")
+    assert all(entry.done and entry.started is None for entry in again)
