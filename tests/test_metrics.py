@@ -148,7 +148,12 @@ def test_one_class_is_always_right():
 def test_no_result_depends_on_the_memory_budget(dtype, kind):
     x = pool(300, 7, 5)
     values = (np.exp(x) if kind == "probs" else x).astype(dtype)
-    predictions = Predictions(torch.from_numpy(values), kind)
+    makers = {
+        "log-probs": Predictions.from_log_probs,
+        "probs": Predictions.from_probs,
+        "logits": Predictions.from_logits,
+    }
+    predictions = makers[kind](values)
     labels = np.random.default_rng(0).integers(0, 5, 300)
     expected = metrics.evaluate(predictions, labels)
     for memory in (1, 5_000, "100KB", "1GB"):

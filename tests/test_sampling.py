@@ -157,7 +157,7 @@ def test_power_lbb_draws_pairs_by_its_gains_through_the_front_door():
     expected = oracles.sequence_probabilities(
         lambda picks: oracles.power_weights([oracles.lbb_gain(probs, picks, i) for i in range(4)], 1.0), 4, 2
     )
-    found = [pw.select(x, 2, seed=seed, information=False).indices for seed in range(1500)]
+    found = [pw.select(x, 2, "power-lbb", seed=seed, information=False).indices for seed in range(1500)]
     assert_distributed(count(found), expected)
 
 
