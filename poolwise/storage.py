@@ -62,3 +62,23 @@ def sync_folder(folder: Path) -> None:
         pass
     finally:
         os.close(handle)
+
+
+@contextmanager
+def reading_arrays(path: Path, advice: str) -> Iterator[None]:
+    """Whatever a damaged file makes NumPy or PyTorch stumble over, as an error that says what to do.
+
+    Args:
+        path: the file.
+        advice: how to write it again.
+    """
+    try:
+        yield
+    except FileError:
+        raise
+    except Exception as error:
+        reason = str(error).split("\n")[0]
+        raise FileError(
+            f"{path}: not a whole, plain array file ({reason}). It may be truncated, or hold pickled objects, which "
+            f"are never loaded. {advice}"
+        ) from error

@@ -9,6 +9,7 @@ import torch
 from poolwise.errors import FileError
 from poolwise.predictions.arrays import Array, as_array
 from poolwise.predictions.tables import ENDINGS, is_tables, open_column
+from poolwise.storage import reading_arrays
 
 
 def open_array(path: str | Path, key: str | None = None) -> tuple[Array, mmap.mmap | None]:
@@ -29,16 +30,8 @@ def open_array(path: str | Path, key: str | None = None) -> tuple[Array, mmap.mm
     readers = {".npy": _npy, ".npz": _npz, ".pt": _pt, ".pth": _pt}
     if path.suffix not in readers:
         raise FileError(f"{path}: cannot read '{path.suffix}' files. Use .npy (mapped), .npz, .pt or .parquet.")
-    try:
+    with reading_arrays(path, "Write it again with numpy.save or torch.save of one tensor."):
         array = readers[path.suffix](path, key)
-    except FileError:
-        raise
-    except Exception as error:  # whatever a damaged file makes NumPy or PyTorch stumble over
-        reason = str(error).split("\n")[0]
-        raise FileError(
-            f"{path}: not a whole, plain array file ({reason}). It may be truncated, or hold pickled objects, "
-            "which are never loaded. Write it again with numpy.save or torch.save of one tensor."
-        ) from error
     return array, getattr(array, "_mmap", None)
 
 

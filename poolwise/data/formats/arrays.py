@@ -8,6 +8,7 @@ import torch
 
 from poolwise.errors import FileError
 from poolwise.predictions.arrays import Array
+from poolwise.storage import reading_arrays
 
 INPUTS = ("inputs", "x")
 LABELS = ("labels", "y")
@@ -18,16 +19,8 @@ def read_arrays(path: Path) -> tuple[Array, Array | None]:
 
     They are found by name (`inputs` or `x`, `labels` or `y`); one array alone is the inputs.
     """
-    try:
+    with reading_arrays(path, "Write it again with numpy.save, numpy.savez or torch.save of tensors."):
         arrays = READERS[path.suffix.lower()](path)
-    except FileError:
-        raise
-    except Exception as error:  # whatever a damaged file makes NumPy or PyTorch stumble over
-        reason = str(error).split("\n")[0]
-        raise FileError(
-            f"{path}: not a whole, plain array file ({reason}). It may be cut short, or hold pickled objects, which "
-            "are never loaded. Write it again with numpy.save, numpy.savez or torch.save of tensors."
-        ) from error
     if len(arrays) == 1:
         return next(iter(arrays.values())), None
     inputs, labels = ([name for name in names if name in arrays] for names in (INPUTS, LABELS))
