@@ -10,6 +10,8 @@ from pools import normalise
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
+from poolwise.cli import main
+
 # Times vary on a busy machine; failures must not. The same examples are tried every time.
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=40, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=1000, print_blob=True)
@@ -40,3 +42,20 @@ def digits():
         logits[:, model.classes_] = 2 * model.decision_function(images)
         members.append(normalise(logits))
     return np.stack(members, 1).astype(np.float32)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run a command in this process, in an empty folder, and check its exit code; gives what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments, code=0):
+        monkeypatch.setattr("sys.argv", ["poolwise", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        assert (end.value.code or 0) == code, printed.err
+        return printed
+
+    return command

@@ -5,13 +5,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
 import numpy as np
 import pytest
 
 import poolwise as pw
-from poolwise.cli import main
 
 
 @pytest.fixture
@@ -26,40 +24,15 @@ def preds(tmp_path: Path, log_probs: np.ndarray) -> Path:
     return tmp_path / "preds.npy"
 
 
-class Run(Protocol):
-    def __call__(self, *arguments: object, code: int = 0) -> "Ran": ...
-
-
-class Ran(NamedTuple):
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command in this process, and check its exit code."""
-
-    def command(*arguments: object, code: int = 0) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["poolwise", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        captured = capsys.readouterr()
-        assert (end.value.code or 0) == code, captured.err
-        return Ran(captured.out, captured.err)
-
-    return command
-
-
-def test_prints_the_batch_that_select_returns(run: Run, preds: Path, log_probs: np.ndarray) -> None:
-    rows = list(csv.DictReader(run("select", preds, "--batch-size", 5, "--seed", 3).stdout.splitlines()))
+def test_prints_the_batch_that_select_returns(run, preds: Path, log_probs: np.ndarray) -> None:
+    rows = list(csv.DictReader(run("select", preds, "--batch-size", 5, "--seed", 3).out.splitlines()))
     batch = pw.select(log_probs, 5, seed=3)
     assert [int(row["index"]) for row in rows] == batch.indices.tolist()
     assert [float(row["score"]) for row in rows] == batch.scores.tolist()
     assert [int(row["order"]) for row in rows] == [0, 1, 2, 3, 4]
 
 
-def test_every_option_reaches_the_selection(run: Run, tmp_path: Path, log_probs: np.ndarray) -> None:
+def test_every_option_reaches_the_selection(run, tmp_path: Path, log_probs: np.ndarray) -> None:
     logits = log_probs + 3
     np.save(tmp_path / "logits.npy", logits.transpose(1, 0, 2))
     embeddings = np.random.default_rng(1).normal(size=(60, 5)).astype(np.float32)
@@ -78,7 +51,7 @@ def test_every_option_reaches_the_selection(run: Run, tmp_path: Path, log_probs:
     assert len(content["diagnostics"]["information"]) == 4
 
 
-def test_parameters_candidates_and_memory(run: Run, preds: Path, tmp_path: Path, log_probs: np.ndarray) -> None:
+def test_parameters_candidates_and_memory(run, preds: Path, tmp_path: Path, log_probs: np.ndarray) -> None:
     out = tmp_path / "batch.csv"
     run("select", preds, "--method", "power-lbb", "-b", 6, "-p", "alpha=5", "--param", "redundancy=max",
         "--candidates", "50%", "--memory", "100KB", "-o", out)  # fmt: skip
@@ -86,10 +59,8 @@ def test_parameters_candidates_and_memory(run: Run, preds: Path, tmp_path: Path,
     assert [int(row["index"]) for row in csv.DictReader(out.read_text().splitlines())] == expected.indices.tolist()
 
 
-def test_targets_can_be_a_file(run: Run, preds: Path, log_probs: np.ndarray) -> None:
-    rows = list(
-        csv.DictReader(run("select", preds, "--method", "epig", "-b", 3, "-p", f"targets={preds}").stdout.split())
-    )
+def test_targets_can_be_a_file(run, preds: Path, log_probs: np.ndarray) -> None:
+    rows = list(csv.DictReader(run("select", preds, "--method", "epig", "-b", 3, "-p", f"targets={preds}").out.split()))
     assert [int(row["index"]) for row in rows] == pw.select(log_probs, 3, "epig", targets=log_probs).indices.tolist()
 
 
@@ -120,7 +91,7 @@ def test_targets_can_be_a_file(run: Run, preds: Path, log_probs: np.ndarray) -> 
     ],
 )
 def test_wrong_input_gives_one_clear_message_and_no_file(
-    run: Run, preds: Path, tmp_path: Path, log_probs: np.ndarray, arguments: list[str], says: str
+    run, preds: Path, tmp_path: Path, log_probs: np.ndarray, arguments: list[str], says: str
 ) -> None:
     (tmp_path / "short.txt").write_text("a\nb\n")
     log_probs[7, 1, 1] = np.nan
@@ -128,37 +99,37 @@ def test_wrong_input_gives_one_clear_message_and_no_file(
     names = {"preds": preds, "short": tmp_path / "short.txt", "missing": tmp_path / "none", "bad": tmp_path / "bad.npy"}
     before = sorted(tmp_path.iterdir())
     done = run("select", *[argument.format(**names) for argument in arguments], code=2)
-    assert says in done.stderr
-    assert done.stdout == ""
+    assert says in done.err
+    assert done.out == ""
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_batch_file_is_never_half_written(run: Run, preds: Path, tmp_path: Path) -> None:
+def test_a_batch_file_is_never_half_written(run, preds: Path, tmp_path: Path) -> None:
     out = tmp_path / "batch.csv"
     out.mkdir()  # cannot be replaced by a file
-    assert "cannot write" in run("select", preds, "-b", 5, "-o", out, code=2).stderr
+    assert "cannot write" in run("select", preds, "-b", 5, "-o", out, code=2).err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["batch.csv", "preds.npy"]
 
 
-def test_quiet_says_nothing_and_saturation_is_said_otherwise(run: Run, preds: Path) -> None:
+def test_quiet_says_nothing_and_saturation_is_said_otherwise(run, preds: Path) -> None:
     arguments = ["select", preds, "--method", "batchbald", "-b", "40"]
-    assert run(*arguments, "--quiet").stderr == ""
-    loud = run(*arguments).stderr
+    assert run(*arguments, "--quiet").err == ""
+    loud = run(*arguments).err
     assert "saturated" in loud
     assert "chose 40 of 60" in loud
 
 
-def test_methods_lists_all_and_describes_one(run: Run) -> None:
-    listing = run("methods").stdout
+def test_methods_lists_all_and_describes_one(run) -> None:
+    listing = run("methods").out
     assert all(name in listing for name in pw.methods())
-    one = run("methods", "power-lbb").stdout
+    one = run("methods", "power-lbb").out
     assert all(word in one for word in ("formula", "paper", "alpha", "redundancy", "normalised", "needs"))
-    assert "there is no method" in run("methods", "nope", code=2).stderr
+    assert "there is no method" in run("methods", "nope", code=2).err
 
 
-def test_help_teaches(run: Run) -> None:
-    assert "poolwise select preds.npy" in run("select", "--help").stdout
-    assert pw.__version__ in run("--version").stdout
+def test_help_teaches(run) -> None:
+    assert "poolwise select preds.npy" in run("select", "--help").out
+    assert pw.__version__ in run("--version").out
 
 
 def test_the_command_is_installed_and_fails_without_a_traceback(preds: Path) -> None:

@@ -15,7 +15,6 @@ from torch import nn
 
 import poolwise as pw
 from poolwise import errors
-from poolwise.cli import main
 from poolwise.models.saved import read_network
 from poolwise.posteriors.trained import trained
 from poolwise.predictions import Predictions
@@ -151,22 +150,6 @@ def test_nothing_to_predict(tmp_path):
 
 
 # The command
-
-
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["poolwise", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        captured = capsys.readouterr()
-        assert (end.value.code or 0) == code, captured.err
-        return captured
-
-    return command
 
 
 def test_a_saved_learner_predicts_and_selects(run, tmp_path):

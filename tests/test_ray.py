@@ -20,7 +20,6 @@ from torch import nn
 
 import poolwise as pw
 from poolwise import cluster
-from poolwise.cli import main
 from poolwise.cluster.answering import must_answer
 from poolwise.cluster.shards import of_references
 from poolwise.errors import ClusterError, FileError, MissingInputError, NotFiniteError, ParameterError
@@ -363,22 +362,6 @@ def test_a_command_is_killed_and_goes_on(tmp_path):
     assert len(journal.read_bytes().splitlines()) < 1000
     batch = pw.select(cluster.open_folder(folder), 1000, "lbb", resume=journal.parent, information=False)
     same(batch, pw.select(x, 1000, "lbb", information=False))
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """A command in this process, which uses the connection that is there."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments, code=0):
-        monkeypatch.setattr("sys.argv", ["poolwise", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        said = capsys.readouterr()
-        assert (end.value.code or 0) == code, said.err
-        return said
-
-    return run
 
 
 def test_commands(run, tmp_path):
