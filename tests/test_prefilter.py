@@ -6,6 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracles import lbb_gain
 from pools import features, messy, pool
 from sklearn.linear_model import LogisticRegression
@@ -156,3 +158,33 @@ def test_in_the_learner_and_on_the_command_line(tmp_path, monkeypatch, capsys):
     report = learner.query().diagnostics.prefilter
     assert (report.name, report.left_out) == ("top:20", 35)
     assert pw.ActiveLearner.load(directory).query().diagnostics.prefilter == report
+
+
+def two_groups():
+    """Ten points of one group, the most undecided, and many of another that tells nothing about the first."""
+    swing = np.array([0.2, -0.2, 0.2, -0.2])
+    p = np.full((500, 4, 4), 1e-6)
+    p[:10, :, 0], p[:10, :, 1] = 0.5 + swing, 0.5 - swing
+    p[10:, :, 2], p[10:, :, 3] = 0.501 + swing, 0.499 - swing
+    return np.log(p / p.sum(2, keepdims=True))
+
+
+def test_posterior_coverage_says_what_is_lost_where_its_filter_is_filled_up_by_others():
+    x = two_groups()
+    whole, part = choose(x, 1, "posterior-coverage", None), choose(x, 1, "posterior-coverage", "sample:10")
+    assert whole.indices[0] < 10
+    assert part.indices[0] >= 10
+    assert part.scores[0] > 8  # by covering what does not count in the whole pool: it covers nothing of that
+    assert part.diagnostics.prefilter.lost >= whole.scores[0]
+
+
+@pytest.mark.parametrize("method", [name for name in BOUNDED if not find(name).stochastic])
+@given(seed=st.integers(0, 10_000), N=st.integers(12, 60), b=st.integers(1, 8), n=st.integers(8, 50))
+@settings(max_examples=15, deadline=None)
+def test_the_batch_of_the_whole_pool_gains_no_more_than_what_is_said_to_be_lost(method, seed, N, b, n):
+    x = messy(N, 4, 3, seed)
+    for way in ("top", "sample"):
+        whole, part = choose(x, b, method, None, seed=seed), choose(x, b, method, f"{way}:{n}", seed=seed)
+        report = part.diagnostics.prefilter
+        assert whole.scores.sum() - part.scores.sum() <= report.lost + 1e-4
+        np.testing.assert_array_equal(part.indices[: report.same_until], whole.indices[: report.same_until])

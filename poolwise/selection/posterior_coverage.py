@@ -214,12 +214,16 @@ def _features(task: Task, points_T: Array, kernel: str) -> Tensor:
 
 
 def bounds(task: Task, *, filter: float = 10.0, **parameters: object) -> Array:
-    """`[N]` upper bounds: a point outside the filter is never picked, one inside covers no more than there is."""
+    """`[N]` upper bounds: a point outside the filter is never picked, one inside covers no more than there is.
+
+    Where points of the filter are left out, others take their place, and picks may gain as much by covering those and
+    nothing of what counts. Twice what there is to cover is above such a gain by all that a point left out could gain.
+    """
     scores_N = margin_scores(task)
     points_T = _filtered(scores_N, filter, task.batch_size)
     bounds_N = np.zeros(len(scores_N))
     # All weights are at most 1. Adding a point's own keeps the most undecided where not all can be kept.
-    bounds_N[points_T] = len(points_T) + scores_N[points_T]
+    bounds_N[points_T] = 2 * len(points_T) + scores_N[points_T]
     return bounds_N
 
 
