@@ -1,6 +1,7 @@
 """A selection that was killed between picks goes on, to the same batch."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from pools import messy, pool
 
 import poolwise as pw
-from poolwise.errors import ParameterError, StateError
+from poolwise.errors import FileError, ParameterError, StateError
 from poolwise.selection.journal import NAME
 
 pytestmark = pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
@@ -157,3 +158,22 @@ def test_candidates_go_on_too(tmp_path):
         with pytest.raises(Killed):
             pw.select(x, 30, "lbb", candidates="top:80", resume=tmp_path, report=stop_after(9))
         same(pw.select(x, 30, "lbb", candidates="top:80", resume=tmp_path), expected)
+
+
+def test_a_file_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "picks.jsonl").write_text('{"mine": 1}\n')
+    with pytest.raises(FileError, match=r"picks\.jsonl is not a journal"):
+        pw.select(pool(60, 5, 4), 5, "lbb", resume=tmp_path)
+    assert (tmp_path / "picks.jsonl").read_text() == '{"mine": 1}\n'
+
+
+def test_a_file_that_may_not_grow_is_said_and_the_picks_are_kept(tmp_path):
+    x, limits = pool(60, 5, 4), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(FileError, match=r"picks\.jsonl \(File too large\).*make room"):
+            pw.select(x, 20, "lbb", resume=tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert 1 < len((tmp_path / NAME).read_bytes().splitlines()) < 20
+    same(pw.select(x, 20, "lbb", resume=tmp_path), pw.select(x, 20, "lbb"))

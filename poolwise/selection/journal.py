@@ -80,7 +80,10 @@ class Journal:
         except OSError as error:
             raise FileError(f"cannot write {self._path} ({error.strerror}).") from error
         self._file.seek(0)
-        found, whole = _complete_lines(self._file.read())
+        content = self._file.read()
+        found, whole = _complete_lines(content)
+        if not found and b"\n" in content:
+            raise FileError(f"{self._path} is not a journal of picks, or is damaged. Move it, or use another folder.")
         self._file.truncate(whole)
         if not found:
             self._write(wanted)
@@ -108,7 +111,8 @@ class Journal:
         if self._file is not None:
             with suppress(OSError):
                 os.fsync(self._file.fileno())
-            self._file.close()
+            with suppress(OSError):  # on a full disk, what could not be written is tried once more
+                self._file.close()
             self._file = None
 
     def _write(self, entry: dict[str, Any]) -> None:
