@@ -131,3 +131,72 @@ def test_a_bad_row_is_named_by_its_position(tmp_path):
     save(tmp_path / "x.parquet", pa.table({"p": column(x, "nested")}))
     with pytest.raises(errors.NotNormalisedError, match=r"row 12345\b"):
         Predictions.open(tmp_path / "x.parquet")
+
+
+def test_a_stream_and_what_hugging_face_puts_beside_it(tmp_path):
+    x = pool(100, 4, 3)
+    table, file = pa.table({"p": column(x, "nested")}), tmp_path / "data-00000-of-00001.arrow"
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=30)
+    for name in ("dataset_info.json", "state.json"):
+        (tmp_path / name).write_text("{}")
+    for path in (file, tmp_path):
+        np.testing.assert_array_equal(Predictions.open(path).rows(np.arange(100)).log_probs, x)
+    whole = file.read_bytes()
+    for size in (len(whole) - 8, len(whole) // 2, 0):  # without its mark of an end, a stream may lack whole batches
+        file.write_bytes(whole[:size])
+        with pytest.raises(errors.FileError, match=r"data-00000.*Write it again"):
+            Predictions.open(tmp_path)
+
+
+def test_files_whose_order_is_not_clear_are_refused(tmp_path):
+    for number in range(11):
+        save(tmp_path / f"part-{number}.parquet", pa.table({"p": column(pool(5, 4, 3), "nested")}))
+    with pytest.raises(errors.FileError, match=r"part-10\.parquet or part-2\.parquet comes first. Rename"):
+        Predictions.open(tmp_path)
+    for number in range(10):
+        (tmp_path / f"part-{number}.parquet").rename(tmp_path / f"part-0{number}.parquet")
+    assert len(Predictions.open(tmp_path)) == 55
+
+
+def test_a_column_has_one_name_in_all_files_and_in_each(tmp_path):
+    lists = column(pool(5, 4, 3), "nested")
+    save(tmp_path / "a.parquet", pa.table({"p": lists}))
+    save(tmp_path / "b.parquet", pa.table({"q": lists}))
+    with pytest.raises(errors.FileError, match=r"b\.parquet: .* not p; those that hold lists: q"):
+        Predictions.open(tmp_path)
+    save(tmp_path / "c.arrow", pa.table([lists, lists], names=["p", "p"]))
+    with pytest.raises(errors.FileError, match="say which column"):
+        Predictions.open(tmp_path / "c.arrow", key="p")
+
+
+@pytest.mark.parametrize("form", ["null", "null inside", "null number", "short", "short inside"])
+def test_a_list_that_cannot_be_used_is_named_by_its_row(tmp_path, form):
+    rows = pool(9000, 2, 3).tolist()
+    if form == "null":
+        rows[8500] = None
+    elif form == "null inside":
+        rows[8500][1] = None
+    elif form == "null number":
+        rows[8500][1][2] = None
+    elif form == "short":
+        rows[8500].pop()
+    else:
+        rows[8500][1].pop()
+    save(tmp_path / "x.parquet", pa.table({"p": pa.array(rows, pa.list_(pa.list_(pa.float32())))}))
+    with pytest.raises(errors.FileError, match=r"x\.parquet, row 8500: "):
+        Predictions.open(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [1, 2], [True, False]])
+def test_lists_of_anything_but_floats_are_refused(tmp_path, values):
+    save(tmp_path / "x.parquet", pa.table({"p": pa.array([values] * 5)}))
+    with pytest.raises(errors.ShapeError, match=r"x\.parquet: its lists must be of float16"):
+        Predictions.open(tmp_path / "x.parquet", samples=1)
+
+
+def test_no_room_for_the_last_bytes_is_said_too(tmp_path, monkeypatch):
+    save(tmp_path / "x.parquet", pa.table({"p": column(pool(5, 4, 3), "nested")}))
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda: open("/dev/full", "w+b"))  # noqa: SIM115
+    with pytest.raises(errors.FileError, match="TMPDIR"):
+        Predictions.open(tmp_path / "x.parquet")

@@ -6,6 +6,7 @@ and the space on the disk is given back when the predictions are gone.
 """
 
 import mmap
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from poolwise.errors import FileError, MissingInputError
+from poolwise.errors import FileError, MissingInputError, ShapeError
 from poolwise.predictions.arrays import Array, as_bytes
 
 ENDINGS = (".parquet", ".arrow", ".feather")
+# How an Arrow file with an index begins; and how one without ends, a stream, which Hugging Face `datasets` writes.
+_INDEXED, _END = b"ARROW1", b"\xff\xff\xff\xff\0\0\0\0"
 # Rows are unpacked so many at a time.
 _ROWS = 8192
 
@@ -38,30 +41,34 @@ def open_column(path: Path, key: str | None) -> tuple[Array, mmap.mmap]:
     except ImportError as error:
         raise MissingInputError(f"{path}: reading it needs pyarrow. Try: pip install 'poolwise[parquet]'") from error
     rows, shape, dtype = 0, None, None
-    with tempfile.TemporaryFile() as room:
-        for file in _files(path):
-            try:
-                for batch in _batches(file, key):
-                    block = _numbers(batch, f"{file}, rows from {rows}")
-                    shape, dtype = shape or block.shape[1:], dtype or block.dtype
-                    if (block.shape[1:], block.dtype) != (shape, dtype):
-                        raise FileError(
-                            f"{file}: its lists are {block.dtype} {list(block.shape[1:])}, and those before "
-                            f"{dtype} {list(shape)}. All must be alike."
-                        )
-                    room.write(as_bytes(block))
-                    rows += len(block)
-            except pa.ArrowException as error:
-                raise FileError(f"{file}: not a whole file of its kind ({error}). Write it again.") from error
-            except OSError as error:
-                raise FileError(
-                    f"{file}: cannot be unpacked to {tempfile.gettempdir()} ({error.strerror or error}). If there is "
-                    "no room, set TMPDIR to a folder with more."
-                ) from error
-        if not rows or shape is None or not np.prod(shape):
-            raise FileError(f"{path}: holds no rows.")
-        room.flush()
-        mapping = mmap.mmap(room.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        with tempfile.TemporaryFile() as room:
+            for file in _in_order(path):
+                first = rows
+                try:
+                    for name, batch in _batches(file, key):
+                        key, block = name, _numbers(batch, file, rows - first)
+                        shape, dtype = shape or block.shape[1:], dtype or block.dtype
+                        if (block.shape[1:], block.dtype) != (shape, dtype):
+                            raise FileError(
+                                f"{file}: its lists are {block.dtype} {list(block.shape[1:])}, and those before "
+                                f"{dtype} {list(shape)}. All must be alike."
+                            )
+                        room.write(as_bytes(block))
+                        rows += len(block)
+                except (pa.ArrowException, OSError) as error:
+                    if getattr(error, "errno", None) is not None:
+                        raise  # of the disk, where one of Arrow's own has no number
+                    raise FileError(f"{file}: not a whole file of its kind ({error}). Write it again.") from error
+            if not rows or shape is None or not np.prod(shape):
+                raise FileError(f"{path}: holds no rows.")
+            room.flush()
+            mapping = mmap.mmap(room.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise FileError(
+            f"{path}: cannot be unpacked to {tempfile.gettempdir()} ({error.strerror or error}). If there is no room, "
+            "set TMPDIR to a folder with more."
+        ) from error
     return np.frombuffer(mapping, dtype).reshape(rows, *shape), mapping
 
 
@@ -69,11 +76,25 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path] if path.suffix in ENDINGS and path.exists() else []
     visible = sorted(entry for entry in path.iterdir() if not entry.name.startswith((".", "_")))
-    return visible if all(entry.suffix in ENDINGS for entry in visible) else []
+    tables = [entry for entry in visible if entry.suffix != ".json"]  # which Hugging Face `datasets` puts beside them
+    return tables if all(entry.suffix in ENDINGS for entry in tables) else []
 
 
-def _batches(file: Path, key: str | None) -> Iterator[Any]:
-    """The column of a file in parts, each an Arrow array."""
+def _in_order(path: Path) -> list[Path]:
+    """The files, whose names must have one order: some programs would read 10 after 9, others before 2."""
+    files = _files(path)
+    by_number = sorted(files, key=lambda file: [int(n) if n.isdecimal() else n for n in re.split(r"(\d+)", file.name)])
+    for file, other in zip(files, by_number, strict=True):
+        if file != other:
+            raise FileError(
+                f"{path}: it is not clear whether {file.name} or {other.name} comes first. Rename the files so that "
+                "all numbers have as many digits, as in part-02 and part-10."
+            )
+    return files
+
+
+def _batches(file: Path, key: str | None) -> Iterator[tuple[str, Any]]:
+    """The column of a file in parts, each an Arrow array, with the name of the column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -81,22 +102,31 @@ def _batches(file: Path, key: str | None) -> Iterator[Any]:
         with pq.ParquetFile(file) as packed:
             name = _choose(file, packed.schema_arrow, key)
             for batch in packed.iter_batches(_ROWS, columns=[name]):
-                yield batch.column(0)
+                yield name, batch.column(0)
         return
-    with pa.memory_map(str(file)) as mapped, pa.ipc.open_file(mapped) as packed:
-        place = packed.schema.get_field_index(_choose(file, packed.schema, key))
-        for number in range(packed.num_record_batches):
-            column = packed.get_batch(number).column(place)
-            for start in range(0, len(column), _ROWS):
-                yield column.slice(start, _ROWS)
+    with pa.memory_map(str(file)) as mapped:
+        indexed = mapped.read(len(_INDEXED)) == _INDEXED
+        mapped.seek(max(0, mapped.size() - len(_END)))
+        if not indexed and mapped.read() != _END:
+            raise FileError(
+                f"{file}: neither an Arrow file nor a stream with an end: it may be cut short. Write it again."
+            )
+        mapped.seek(0)
+        with pa.ipc.open_file(mapped) if indexed else pa.ipc.open_stream(mapped) as packed:
+            name = _choose(file, packed.schema, key)
+            batches = (packed.get_batch(i) for i in range(packed.num_record_batches)) if indexed else packed
+            for batch in batches:
+                for start in range(0, len(batch), _ROWS):
+                    yield name, batch.column(name).slice(start, _ROWS)
 
 
 def _choose(file: Path, schema: Any, key: str | None) -> str:
     lists = [field.name for field in schema if _is_list(field.type)]
     chosen = lists[0] if key is None and len(lists) == 1 else key
-    if chosen not in lists:
+    if lists.count(chosen) != 1:
+        named = "" if key is None else f", not {key}"
         raise FileError(
-            f"{file}: say which column to read with key=; those that hold lists: {', '.join(lists) or 'none'}."
+            f"{file}: say which column to read with key={named}; those that hold lists: {', '.join(lists) or 'none'}."
         )
     return str(chosen)
 
@@ -107,20 +137,30 @@ def _is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _numbers(column: Any, where: str) -> Array:
-    """`[n, ...]` numbers of a part of a column, in which every list must have the same length."""
+def _numbers(column: Any, file: Path, first: int) -> Array:
+    """`[n, ...]` numbers of a part of a column, in which every list must have the same length.
+
+    Args:
+        column: the part.
+        file: where it is from, for errors.
+        first: which row of the file it begins with.
+    """
+    import pyarrow.types as types
+
+    def refuse(wrong: Any, what: str) -> None:
+        wrong_n = np.asarray(wrong)
+        if wrong_n.any():
+            row = first + int(np.argmax(wrong_n)) // int(np.prod(sizes[1:]))
+            raise FileError(f"{file}, row {row}: {what}. Drop or repair that row.")
+
     sizes = [len(column)]
     while _is_list(column.type):
-        if column.null_count:
-            raise FileError(f"{where}: a list is missing (null). Drop or repair that row.")
-        inner = column.flatten()
-        length, rest = divmod(len(inner), max(1, len(column)))
-        lengths = column.value_lengths() if hasattr(column, "value_lengths") else None
-        if rest or (lengths is not None and len(lengths) and set(lengths.unique().to_pylist()) != {length}):
-            raise FileError(f"{where}: the lists differ in length. Every point needs as many numbers.")
-        sizes.append(length)
-        column = inner
-    if column.null_count:
-        raise FileError(f"{where}: a number is missing (null). Drop or repair that row.")
-    values: Array = column.to_numpy(zero_copy_only=False)
-    return np.ascontiguousarray(values).reshape(sizes)
+        refuse(column.is_null(), "a list is missing (null)")
+        lengths_n = np.asarray(column.value_lengths())
+        refuse(lengths_n != lengths_n[:1], "a list has another length than those before it")
+        column = column.flatten()
+        sizes.append(len(column) // max(1, len(lengths_n)))
+    if not types.is_floating(column.type):
+        raise ShapeError(f"{file}: its lists must be of float16, float32 or float64, not {column.type}. Convert them.")
+    refuse(column.is_null(), "a number is missing (null)")
+    return np.ascontiguousarray(column.to_numpy(zero_copy_only=False)).reshape(sizes)
