@@ -110,13 +110,13 @@ def test_a_prediction_that_stops_goes_on_with_the_same_bytes(tmp_path):
             pw.write_predictions(
                 Stopping(posterior, calls), inputs(), tmp_path / "x", rows_per_shard=50, embeddings=True
             )
-        assert len(list((tmp_path / "x").glob("part-*.npy"))) == max(0, {0: 0, 1: 0, 2: 1, 4: 4}[calls])
+        assert len(list((tmp_path / "x").glob("part-*.npy"))) == max(0, {0: 0, 1: 0, 2: 1, 4: 3}[calls])
     counted = Stopping(posterior, 100)
     pw.write_predictions(counted, inputs(), tmp_path / "x", rows_per_shard=50, embeddings=True)
-    assert counted.calls == 100 - 2  # the probes and the last shard
+    assert counted.calls == 100 - 4  # the probes, those of what is there, and two shards
     assert contents(tmp_path / "x") == contents(tmp_path / "whole")
     pw.write_predictions(counted, inputs(), tmp_path / "x", embeddings=True)  # all is there: the probes alone
-    assert counted.calls == 100 - 3
+    assert counted.calls == 100 - 6
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,19 @@ def test_a_folder_never_holds_predictions_of_two_models_or_data_sets(tmp_path, m
     with pytest.raises(errors.FileError, match=named):
         pw.write_predictions(model(), data, tmp_path / "x")
     assert contents(tmp_path / "x") == before
+
+
+@pytest.mark.parametrize("kept", [0, 2, 45])
+def test_a_single_small_shard_is_compared_at_all_its_points(tmp_path, kept):
+    posterior, data, folder = pw.posteriors.MCDropout(network(), 5), inputs(), tmp_path / "x"
+    pw.write_predictions(posterior, data, folder, rows_per_shard=5)
+    for number in {*range(46)} - {kept}:
+        (folder / f"part-{number:05}.npy").unlink()
+    changed = data.copy()
+    changed[5 * kept + 3] += 1
+    with pytest.raises(errors.FileError, match=f"part-{kept:05}.npy holds other predictions"):
+        pw.write_predictions(posterior, changed, folder)
+    pw.write_predictions(posterior, data, folder)
 
 
 def test_nothing_to_predict(tmp_path):

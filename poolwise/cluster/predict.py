@@ -113,8 +113,7 @@ def _into_ray(
     posterior: Posterior, examples: Examples, job: Job, options: dict[str, Any], step: int | None, report: Report
 ) -> Predictions:
     ray, N = library(), len(examples)
-    _, probed = probe(posterior, examples, job.embeddings, job.memory)
-    _, K, C = probed.shape
+    _, K, C = probe(posterior, examples, job.embeddings, job.memory).shape
     step = step or max(1, SHARD_BYTES // (K * C * np.dtype(job.dtype).itemsize))
     parts = [slice(start, min(start + step, N)) for start in range(0, N, step)]
     task = ray.remote(**options, num_returns=2)(predict_part)

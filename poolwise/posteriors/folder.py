@@ -16,8 +16,8 @@ from poolwise.predictions.arrays import Array
 from poolwise.predictions.manifest import PART
 from poolwise.progress import Report, silent
 
-# How many examples are predicted first: to know how many samples and classes there are, and to see that what a folder
-# holds already was predicted from the same model and the same data.
+# How many examples are predicted first, to know how many samples and classes there are; and how many of those in a
+# folder are predicted again, to see that they were predicted from the same model and the same data.
 _PROBES = 64
 # Log-probabilities are the same if they differ by no more than this, absolute and relative: float16 rounds to 2^-11,
 # and networks round otherwise in chunks of another size.
@@ -77,22 +77,22 @@ def begin(
     memory: int,
 ) -> Iterator[ShardWriter]:
     """A writer of a folder, which may hold shards of the same model and data already and no others."""
-    N = len(examples)
-    probes_n, probed = probe(posterior, examples, embeddings, memory)
+    probed = probe(posterior, examples, embeddings, memory)
     width = _needed_embeddings(probed).shape[1] if embeddings else None
-    writer = ShardWriter(folder, (N, *probed.shape[1:]), dtype=dtype, rows_per_shard=rows_per_shard, embeddings=width)
+    shape = len(examples), *probed.shape[1:]
+    writer = ShardWriter(folder, shape, dtype=dtype, rows_per_shard=rows_per_shard, embeddings=width)
     with writer:
-        _check_same(Path(folder), writer, probes_n, _log_probs(probed, "float32"))
+        _check_same(Path(folder), writer, posterior, examples, memory)
         yield writer
 
 
-def probe(posterior: Posterior, examples: Examples, embeddings: bool, memory: int) -> tuple[Array, Predictions]:
-    """A few positions, spread over the data, and the predictions there."""
-    N = len(examples)
-    if not N:
+def probe(posterior: Posterior, examples: Examples, embeddings: bool, memory: int) -> Predictions:
+    """The predictions of a few examples."""
+    if not len(examples):
         raise EmptyPoolError("there are no examples to predict.")
-    probes_n = np.unique(np.linspace(0, N - 1, min(N, _PROBES)).round().astype(np.int64))
-    return probes_n, posterior.predict(Subset(examples, probes_n), embeddings=embeddings, memory=memory)
+    return posterior.predict(
+        Subset(examples, np.arange(min(len(examples), _PROBES))), embeddings=embeddings, memory=memory
+    )
 
 
 def predict_rows(
@@ -130,13 +130,18 @@ def _log_probs(predictions: Predictions, dtype: str) -> Array:
     return values
 
 
-def _check_same(folder: Path, writer: ShardWriter, probes_n: Array, expected_n_K_C: Array) -> None:
+def _check_same(folder: Path, writer: ShardWriter, posterior: Posterior, examples: Examples, memory: int) -> None:
     """Raise if what is written already is not what the model says of the data now."""
-    missing = set(writer.missing)
-    for number in range(writer.count):
+    written = sorted({*range(writer.count)} - {*writer.missing})
+    if not written:
+        return
+    rows_n = np.concatenate([np.arange(writer.rows(number).start, writer.rows(number).stop) for number in written])
+    probes_n = rows_n[np.unique(np.linspace(0, len(rows_n) - 1, _PROBES).round().astype(np.int64))]
+    expected_n_K_C = _log_probs(posterior.predict(Subset(examples, probes_n), memory=memory), "float32")
+    for number in written:
         rows = writer.rows(number)
         here = (probes_n >= rows.start) & (probes_n < rows.stop)
-        if number in missing or not here.any():
+        if not here.any():
             continue
         path = folder / PART.format(number)
         stored = np.load(path, mmap_mode="r", allow_pickle=False)[probes_n[here] - rows.start]
