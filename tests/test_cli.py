@@ -140,3 +140,14 @@ def test_the_command_is_installed_and_fails_without_a_traceback(preds: Path) -> 
     done = subprocess.run([command, "select", "nope.npy"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+def test_an_output_that_cannot_be_written_is_said(preds: Path) -> None:
+    command = [sys.executable, "-m", "poolwise", "select", str(preds), "-b", "5", "-q"]
+    with open("/dev/full", "w") as full:
+        end = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (end.returncode, end.stderr) == (2, "poolwise: the output: No space left on device.\n")
+
+
+def test_a_digit_that_is_no_number_is_refused(run, preds: Path) -> None:
+    assert "candidates must be" in run("select", preds, "-b", 5, "--candidates", "²", code=2).err

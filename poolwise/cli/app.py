@@ -21,13 +21,17 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; expected errors end with exit code 2 and one message."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except PoolwiseError as error:
         _fail(str(error))
-    except BrokenPipeError:
-        # Whoever read our output has gone, as in `poolwise methods | head`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of the output goes nowhere
+        if isinstance(error, BrokenPipeError):
+            sys.exit(1)  # whoever read it has gone, as in `poolwise methods | head`
+        _fail(f"{error.filename or 'the output'}: {error.strerror or error}.")
 
 
 def _fail(message: str) -> NoReturn:

@@ -113,7 +113,7 @@ def select(
             method,
             seed=seed,
             memory=memory,
-            candidates=int(candidates) if candidates is not None and candidates.isdigit() else candidates,
+            candidates=int(candidates) if candidates is not None and candidates.isdecimal() else candidates,
             resume=resume,
             report=report,
             **parameters,
