@@ -40,14 +40,19 @@ def write_json(path: Path, value: Any) -> None:
         file.write((json.dumps(value, indent=1, allow_nan=True) + "\n").encode())
 
 
-def read_json(path: Path) -> Any:
-    """Read a value from JSON."""
+def read_json(path: Path, advice: str = "Restore it from a copy, or remove it to start anew.") -> Any:
+    """Read a value from JSON.
+
+    Args:
+        path: the file.
+        advice: what to do if it is damaged.
+    """
     try:
         return json.loads(path.read_text())
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.") from error
-    except ValueError as error:
-        raise FileError(f"{path} is damaged: {error}. Restore it from a copy, or remove it to start anew.") from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path} is damaged: {error}. {advice}") from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -313,6 +313,42 @@ def test_adopting_refuses_what_is_not_alike(tmp_path):
         adopt(write(tmp_path / "done", x, 20), "log-probs")
 
 
+def test_adopting_names_a_shard_without_points_and_one_in_another_order(tmp_path):
+    x = pool(60, 4, 3)
+    folder = cut(tmp_path / "x", x, [20, 20, 20])
+    np.save(folder / "part-00001.npy", x[:0])
+    with pytest.raises(errors.ShapeError, match=r"part-00001\.npy: holds no points"):
+        adopt(folder, "log-probs")
+    np.save(folder / "part-00001.npy", np.asfortranarray(x[20:40]))
+    with pytest.raises(errors.FileError, match=r"part-00001\.npy: .* Fortran order.* like part-00000\.npy"):
+        adopt(folder, "log-probs")
+
+
+def test_a_bad_value_is_named_with_the_folder(tmp_path):
+    x = pool(60, 4, 3)
+    x[33] += 1
+    folder = cut(tmp_path / "x", x, [20, 40])
+    adopt(folder, "log-probs")
+    for validate in (True, False):
+        with pytest.raises(errors.NotNormalisedError, match=f"{folder}: row 33, posterior sample 0"):
+            pw.select(Predictions.open(folder, validate=validate), 5)
+
+
+def test_what_is_not_there_is_said_also_if_it_was_to_be_verified(tmp_path):
+    with pytest.raises(errors.FileError, match="no such file"):
+        Predictions.open(tmp_path / "x", verify=True)
+    with pytest.raises(errors.FileError, match=r"a folder without a manifest\.json"):
+        Predictions.open(tmp_path, verify=True)
+
+
+def test_the_next_step_for_embeddings_that_are_gone_works(tmp_path):
+    x = pool(60, 4, 3)
+    folder = write(tmp_path / "x", x, 20, embeddings=features(60))
+    (folder / "embeddings.npy").unlink()
+    with pytest.raises(errors.FileError, match=r"embeddings\.npy: .* Restore it from a copy, or predict again into"):
+        Predictions.open(folder)
+
+
 # Writing
 
 

@@ -185,3 +185,9 @@ def test_what_json_cannot_hold_leaves_the_old_contents(path):
         write_json(path, {"a": object()})
     assert path.read_bytes() == b"old"
     assert names(path) == ["file"]
+
+
+def test_json_that_is_nested_too_deeply_is_damaged(tmp_path):
+    (tmp_path / "x.json").write_text("[" * 100_000)
+    with pytest.raises(errors.FileError, match=r"x\.json is damaged.*Ask Ann\.$"):
+        read_json(tmp_path / "x.json", "Ask Ann.")

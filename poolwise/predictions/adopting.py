@@ -51,6 +51,8 @@ def adopt(folder: str | Path, kind: Kind, layout: Layout = "NKC") -> None:
     rows = sum(shard.rows for shard in shards)
     manifest = Manifest(kind, layout, dtype.name, rows, sizes["K"], sizes["C"], None, shards)
     for number, path in enumerate(paths):
-        manifest.find(folder, number)
+        if not shards[number].rows:
+            raise ShapeError(f"{path}: holds no points. Remove it, and number the files after it anew.")
+        manifest.find(folder, number, f"All must be alike and in C order: write it again like {paths[0].name}.")
         shards[number].sha256 = checksum(path)
     manifest.write(folder)

@@ -22,6 +22,11 @@ def open_array(path: str | Path, key: str | None = None) -> tuple[Array, mmap.mm
     path = Path(path)
     if is_tables(path):
         return open_column(path, key)
+    if path.is_dir():
+        raise FileError(
+            f"{path}: a folder without a manifest.json, and not one of {', '.join(ENDINGS)} files alone. Shards that "
+            "another program wrote (part-00000.npy, ...) are described once with poolwise.predictions.adopt."
+        )
     if not path.is_file():
         raise FileError(
             f"{path}: no such file, nor a folder of shards. Expected predictions: a .npy, .npz, .pt, "

@@ -22,6 +22,7 @@ _AGAIN = (
     "Restore it from a copy; or, if Poolwise made the folder, remove the file and give the same command or call again, "
     "which makes what is missing."
 )
+_ANEW = "Restore it from a copy, or predict again into another folder."
 
 
 @dataclass
@@ -86,7 +87,7 @@ class Manifest:
     def read(cls, folder: Path) -> Self:
         """The manifest of a folder, checked for sense."""
         path = folder / NAME
-        found = read_json(path)
+        found = read_json(path, _ANEW)
         if not isinstance(found, dict) or found.pop("format", None) != _FORMAT:
             raise FileError(f"{path} is not a manifest of predictions. Predict again, or use predictions.adopt.")
         if (version := found.pop("version", None)) != _VERSION:
@@ -95,7 +96,7 @@ class Manifest:
             shards = [Shard(**shard) for shard in found.pop("shards")]
             manifest = cls(**found, shards=shards)
         except (TypeError, KeyError) as error:
-            raise _damaged(path, str(error)) from error
+            raise _damaged(path, f"its fields are not those of a manifest ({error})") from error
         counts = [manifest.rows, manifest.samples, manifest.classes, *(shard.rows for shard in shards)]
         if manifest.embeddings is not None:
             counts.append(manifest.embeddings)
@@ -109,33 +110,38 @@ class Manifest:
             raise _damaged(path, f"its shards have {total} rows, and it says {manifest.rows}")
         return manifest
 
-    def find(self, folder: Path, number: int) -> int:
+    def find(self, folder: Path, number: int, advice: str = _AGAIN) -> int:
         """Where the numbers begin in the file of a shard, which must be there, whole, and of the right type and shape.
 
         Args:
             folder: where the file is.
             number: which shard.
+            advice: what to do if it is not.
         """
-        return find_numbers(folder / PART.format(number), np.dtype(self.dtype), self.shape(number))
+        return _find_numbers(folder / PART.format(number), np.dtype(self.dtype), self.shape(number), advice)
 
 
-def find_numbers(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
-    """Where the numbers begin in an `.npy` file, which must be whole and of that type and shape."""
+def find_embeddings(folder: Path, shape: tuple[int, int]) -> int:
+    """Where the numbers begin in the file of the embeddings, which must be whole and of that shape."""
+    return _find_numbers(folder / EMBEDDINGS, np.dtype(np.float32), shape, _ANEW)
+
+
+def _find_numbers(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], advice: str) -> int:
     try:
         with path.open("rb") as file:
             found_shape, in_order, found_dtype = read_header(file)
             begin, size = file.tell(), os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise FileError(f"{path}: cannot be read ({error.strerror}). {_AGAIN}") from error
+        raise FileError(f"{path}: cannot be read ({error.strerror}). {advice}") from error
     except ValueError as error:
-        raise FileError(f"{path}: not a whole .npy file ({error}). {_AGAIN}") from error
+        raise FileError(f"{path}: not a whole .npy file ({error}). {advice}") from error
     if found_dtype != dtype or found_shape != shape or not in_order:
         raise FileError(
-            f"{path}: holds {found_dtype} {list(found_shape)}{'' if in_order else ' in Fortran order'}, and by the "
-            f"manifest it is {dtype} {list(shape)}. {_AGAIN}"
+            f"{path}: holds {found_dtype} {list(found_shape)}{'' if in_order else ' in Fortran order'}, where "
+            f"{dtype} {list(shape)} was expected. {advice}"
         )
     if size != (whole := begin + dtype.itemsize * int(np.prod(shape))):
-        raise FileError(f"{path}: has {size} bytes, not {whole}: it is cut short or damaged. {_AGAIN}")
+        raise FileError(f"{path}: has {size} bytes, not {whole}: it is cut short or damaged. {advice}")
     return begin
 
 
@@ -164,4 +170,4 @@ def rows_checksum(features_n_D: Array) -> str:
 
 
 def _damaged(path: Path, reason: str) -> FileError:
-    return FileError(f"{path} is damaged: {reason}. Restore it from a copy, or predict again into another folder.")
+    return FileError(f"{path} is damaged: {reason}. {_ANEW}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from poolwise.errors import FileError, ShapeError
 from poolwise.predictions.arrays import Array, as_array, as_bytes
-from poolwise.predictions.manifest import EMBEDDINGS, PART, Shard, find_numbers, rows_checksum
+from poolwise.predictions.manifest import EMBEDDINGS, PART, Shard, find_embeddings, rows_checksum
 from poolwise.storage import replacing
 
 
@@ -65,7 +65,7 @@ class Part:
     def _write_embeddings(self, shape: tuple[int, int], features_n_D: Array) -> str:
         """Write embeddings in their place, and give back their checksum."""
         path = self.folder / EMBEDDINGS
-        begin = find_numbers(path, np.dtype(np.float32), shape)
+        begin = find_embeddings(self.folder, shape)
         try:
             with path.open("r+b") as file:
                 file.seek(begin + self.start * features_n_D.shape[1] * 4)

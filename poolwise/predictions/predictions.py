@@ -1,13 +1,14 @@
 """Predictions of K posterior samples for N points over C classes, wherever they are stored."""
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from pathlib import Path
 from typing import Self, TypeVar, get_args
 
 import torch
 
 from poolwise import memory as budget
-from poolwise.errors import ParameterError, ShapeError
+from poolwise.errors import NotFiniteError, NotNormalisedError, ParameterError, ShapeError
 from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions.arrays import Array, as_embeddings
 from poolwise.predictions.blocks import Block, Kind
@@ -37,13 +38,13 @@ class Predictions:
         *,
         embeddings: Array | None = None,
         labelled_embeddings: Array | None = None,
-        index_N: Array | None = None,
-        checked: bool = False,
+        name: str = "",
     ) -> None:
-        self._source, self._kind, self._index = source, kind, index_N
+        self._source, self._kind, self._name = source, kind, name
+        self._index: Array | None = None
         self.dtype = torch.float64 if source.dtype == torch.float64 else torch.float32
         self.embeddings, self.labelled_embeddings = embeddings, labelled_embeddings
-        self._checked = checked
+        self._checked = False
 
     @classmethod
     def from_log_probs(
@@ -134,13 +135,16 @@ class Predictions:
             shards = ShardSource(Path(path), verify=verify)
             for name, value, known in (("kind", kind, shards.kind), ("layout", layout, shards.layout)):
                 if value not in (None, known):
-                    raise ParameterError(f"{path}: its manifest says {name} {known}, not {value}. Leave {name} out.")
+                    raise ParameterError(
+                        f"{path}: its manifest says {name} {known}, not {value}. Leave {name} out; if the manifest is "
+                        "wrong and Poolwise did not write the shards, remove it and use predictions.adopt again."
+                    )
             source: Source = shards
             kind, embeddings = shards.kind, shards.embeddings() if embeddings is None else embeddings
         else:
+            array, mapping = open_array(path, key)
             if verify:
                 raise ParameterError(f"{path} has no checksums to verify: only a folder of shards has.")
-            array, mapping = open_array(path, key)
             if samples is not None:
                 array = unflattened(array, samples, layout or "NKC")
             source = array_source(array, layout or "NKC", mapping)
@@ -148,33 +152,33 @@ class Predictions:
             embeddings = open_array(embeddings)[0]
         if isinstance(labelled_embeddings, str | Path):
             labelled_embeddings = open_array(labelled_embeddings)[0]
-        return cls._build(source, kind or "log-probs", embeddings, labelled_embeddings, validate)
+        return cls._build(source, kind or "log-probs", embeddings, labelled_embeddings, validate, str(path))
 
     @classmethod
     def _build(
-        cls, source: Source, kind: Kind, embeddings: object, labelled_embeddings: object, validate: bool
+        cls,
+        source: Source,
+        kind: Kind,
+        embeddings: object,
+        labelled_embeddings: object,
+        validate: bool,
+        name: str = "",
     ) -> Self:
         features, labelled = _check_embeddings(embeddings, labelled_embeddings, source.shape[0])
-        predictions = cls(source, kind, embeddings=features, labelled_embeddings=labelled)
+        predictions = cls(source, kind, embeddings=features, labelled_embeddings=labelled, name=name)
         if validate:
             predictions.check()
         return predictions
 
     def with_embeddings(self, embeddings: object = None, labelled_embeddings: object = None) -> "Predictions":
         """The same predictions with other embeddings; None keeps those that are there."""
-        features, labelled = _check_embeddings(
+        other = copy(self)
+        other.embeddings, other.labelled_embeddings = _check_embeddings(
             self.embeddings if embeddings is None else embeddings,
             self.labelled_embeddings if labelled_embeddings is None else labelled_embeddings,
             len(self),
         )
-        return Predictions(
-            self._source,
-            self._kind,
-            embeddings=features,
-            labelled_embeddings=labelled,
-            index_N=self._index,
-            checked=self._checked,
-        )
+        return other
 
     @property
     def source(self) -> Source:
@@ -183,14 +187,9 @@ class Predictions:
 
     def moved_to(self, source: Source) -> "Predictions":
         """The same predictions, read from another place."""
-        return Predictions(
-            source,
-            self._kind,
-            embeddings=self.embeddings,
-            labelled_embeddings=self.labelled_embeddings,
-            index_N=self._index,
-            checked=self._checked,
-        )
+        other = copy(self)
+        other._source = source
+        return other
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -247,9 +246,12 @@ class Predictions:
         where = slice(0, len(self)) if self._index is None else self._index
         source = self._source
         results = source.walk(walk, where) if isinstance(source, FarSource) else walk.over(source, where)
-        for rows, result in results:
-            yield rows, result
-            report(stage, rows.stop, len(self))
+        try:
+            for rows, result in results:
+                yield rows, result
+                report(stage, rows.stop, len(self))
+        except (NotFiniteError, NotNormalisedError) as error:
+            raise type(error)(f"{self._name}: {error}" if self._name else str(error)) from None
         self._checked = True
 
     def rows(self, indices_n: Array) -> Block:
@@ -261,14 +263,10 @@ class Predictions:
 
     def take(self, indices_n: Array) -> "Predictions":
         """The points at some positions of the pool, as predictions of their own; the predictions are not copied."""
-        return Predictions(
-            self._source,
-            self._kind,
-            embeddings=None if self.embeddings is None else self.embeddings[indices_n],
-            labelled_embeddings=self.labelled_embeddings,
-            index_N=indices_n if self._index is None else self._index[indices_n],
-            checked=self._checked,
-        )
+        other = copy(self)
+        other.embeddings = None if self.embeddings is None else self.embeddings[indices_n]
+        other._index = indices_n if self._index is None else self._index[indices_n]
+        return other
 
     def check(self, memory: int = budget.DEFAULT, report: Report = silent) -> None:
         """Check every value in one streaming pass, unless an earlier pass did."""

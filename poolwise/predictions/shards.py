@@ -16,7 +16,7 @@ from torch import Tensor
 
 from poolwise.errors import FileError
 from poolwise.predictions.arrays import Array, as_view
-from poolwise.predictions.manifest import EMBEDDINGS, NAME, PART, Manifest, checksum, find_numbers, rows_checksum
+from poolwise.predictions.manifest import EMBEDDINGS, NAME, PART, Manifest, checksum, find_embeddings, rows_checksum
 
 # Reading so many bytes more than are needed takes less time than another call.
 _PAGE = 4096
@@ -85,7 +85,7 @@ class ShardSource:
         if self.manifest.embeddings is None:
             return None
         path, shape = self.folder / EMBEDDINGS, (self.manifest.rows, self.manifest.embeddings)
-        find_numbers(path, np.dtype(np.float32), shape)
+        find_embeddings(self.folder, shape)
         mapped: Array = np.lib.format.open_memmap(path, mode="r")
         return mapped
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from poolwise.errors import FileError, ParameterError, ShapeError, StateError
 from poolwise.predictions.blocks import Kind
-from poolwise.predictions.manifest import DTYPES, EMBEDDINGS, NAME, PART, Manifest, Shard, find_numbers
+from poolwise.predictions.manifest import DTYPES, EMBEDDINGS, NAME, PART, Manifest, Shard, find_embeddings
 from poolwise.predictions.part import Part, header
 from poolwise.storage import replacing
 
@@ -207,8 +207,8 @@ class ShardWriter:
         free = shutil.disk_usage(self._folder).free
         if needed > free:
             raise FileError(
-                f"{self._folder}: there is no room for {needed / 1e9:.1f} GB of predictions; {free / 1e9:.1f} GB are "
-                "free. Make room, or choose another folder."
+                f"{self._folder}: there is no room for {needed / 1e6:,.1f} MB of predictions; {free / 1e6:,.1f} MB "
+                "are free. Make room, or choose another folder."
             )
 
     def _make_embeddings(self) -> None:
@@ -216,7 +216,7 @@ class ShardWriter:
         manifest, path = self._manifest, self._folder / EMBEDDINGS
         shape = (manifest.rows, manifest.embeddings or 0)
         if path.exists():
-            find_numbers(path, np.dtype(np.float32), shape)
+            find_embeddings(self._folder, shape)
             return
         if manifest.written:
             raise FileError(f"{path}: is gone. Restore it from a copy, or predict again into another folder.")
