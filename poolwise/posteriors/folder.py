@@ -135,8 +135,11 @@ def _check_same(folder: Path, writer: ShardWriter, posterior: Posterior, example
     written = sorted({*range(writer.count)} - {*writer.missing})
     if not written:
         return
-    rows_n = np.concatenate([np.arange(writer.rows(number).start, writer.rows(number).stop) for number in written])
-    probes_n = rows_n[np.unique(np.linspace(0, len(rows_n) - 1, _PROBES).round().astype(np.int64))]
+    starts = np.array([writer.rows(number).start for number in written])
+    ends = np.cumsum([writer.rows(number).stop - writer.rows(number).start for number in written])
+    places_n = np.unique(np.linspace(0, ends[-1] - 1, _PROBES).round().astype(np.int64))  # among the rows written
+    shard_n = np.searchsorted(ends, places_n, "right")
+    probes_n = starts[shard_n] + places_n - np.append(0, ends)[shard_n]
     expected_n_K_C = _log_probs(posterior.predict(Subset(examples, probes_n), memory=memory), "float32")
     for number in written:
         rows = writer.rows(number)
