@@ -334,9 +334,26 @@ def test_an_address_that_does_not_answer(monkeypatch):
             with pytest.raises(ClusterError, match=f"no Ray cluster answers at {there} .*{word}"):
                 must_answer(there)
             assert time.monotonic() - started < 6
-    with pytest.raises(ParameterError, match="host:port"):
-        must_answer("somewhere")
+    for malformed in ("somewhere", ":6379", "http://here:80", "here:99999", "here:0", "here:\u0662", "a b:6379"):
+        with pytest.raises(ParameterError, match="host:port"):
+            must_answer(malformed)
+    with pytest.raises(ClusterError, match="no host can have this name"):
+        must_answer(f"{'a' * 300}:6379")
     must_answer(address())
+
+
+@pytest.mark.parametrize("asked", [{"gpus": 1}, {"cpus": 64}])
+def test_more_than_any_machine_has(posterior, asked, tmp_path):
+    """Ray would wait for a machine that has it, without end."""
+    with pytest.raises(ClusterError, match=r"no machine of the cluster has both.* 2 CPUs and 0 GPUs\. Ask for less"):
+        cluster.predict(posterior, INPUTS, tmp_path / "preds", **asked)
+    assert not (tmp_path / "preds").exists()
+
+
+def test_a_run_with_more_threads_than_any_machine_has(tmp_path):
+    (tmp_path / "tiny.toml").write_text(TINY)
+    with pytest.raises(ClusterError, match="asks for 64 CPUs"):
+        cluster.execute_all(read_config(tmp_path / "tiny.toml", ["threads=64"]), tmp_path / "runs")
 
 
 def address():
@@ -381,6 +398,7 @@ def test_commands(run, tmp_path):
     assert many["diagnostics"]["traffic"]["rows"] > 0
     assert one["diagnostics"]["traffic"] is None
     assert "--engine ray" in run("select", "one", "--address", "10.0.0.1:6379", code=2).err
+    assert "--engine ray" in run(*predict, "-o", "none", "--gpus", "1", code=2).err
     np.save("preds.npy", pool(20, 3, 3))
     assert "folder of shards" in run("select", "preds.npy", "--engine", "ray", code=2).err
 

@@ -75,6 +75,8 @@ def predict(
         raise ParameterError(
             f"expected {'DATA alone, since --model is given' if model else 'LEARNER and DATA'}; got {' '.join(inputs)}."
         )
+    if gpus and engine == "local":
+        raise ParameterError("--gpus is for --engine ray; on this machine, --device says where networks run.")
     sys.path.append(os.getcwd())  # where the classes of a saved model may be defined, as for python itself
     posterior = (
         trained([read_network(path) for path in model], samples, seed=seed, device=device)

@@ -4,6 +4,7 @@ Ray's servers speak gRPC, which is HTTP/2 (RFC 9113). One call is made, of a met
 answers any call with the HTTP status 200, and says in its own fields what became of it; any other server does not.
 """
 
+import re
 import socket
 import time
 
@@ -21,13 +22,17 @@ _TABLE_SIZE = 0x20  # a change of the table size, which may come first
 
 def must_answer(address: str) -> None:
     """Raise unless a server of Ray's kind answers at `host:port`."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdigit():
-        raise ParameterError(f'a Ray address is "host:port", "auto" or "local", not {address!r}.')
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not re.fullmatch(r"[^\s/]+", host) or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 1 << 16:
+        raise ParameterError(
+            f'a Ray address is "host:port" (a port is 1 to 65535), "auto" or "local", not {address!r}.'
+        )
     try:
         with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE) as connection:
             connection.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b"") + _frame(_HEADERS, _WHOLE, 1, _call(address)))
             answered = _is_grpc(connection, time.monotonic() + _PATIENCE)
+    except UnicodeError as error:
+        raise _silent(address, "no host can have this name") from error
     except OSError as error:
         raise _silent(address, error.strerror or str(error)) from error
     if not answered:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from poolwise.cluster.session import RETRIES, gather, library
+from poolwise.cluster.session import RETRIES, gather, library, must_have
 from poolwise.errors import PoolwiseError
 from poolwise.experiments.config import Config
 from poolwise.experiments.grid import Progress, Show, runs_of
@@ -41,6 +41,7 @@ def execute_all(
     waiting = [entry for entry in progress if not entry.done]
     # Sums round differently on another number of threads, so a worker uses as many as this process would.
     threads = config.threads or torch.get_num_threads()
+    must_have(config.threads or 1, 0)
     task = ray.remote(max_retries=RETRIES, num_cpus=config.threads or 1)(execute_run)
     under_way: dict[Any, Progress] = {}
     show(progress)

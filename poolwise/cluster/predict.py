@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from poolwise import memory as budget
-from poolwise.cluster.session import RETRIES, gather, library
+from poolwise.cluster.session import RETRIES, gather, library, must_have
 from poolwise.cluster.shards import of_references, open_folder
 from poolwise.data.examples import Examples, as_examples
 from poolwise.errors import ParameterError
@@ -79,6 +79,7 @@ def predict(
     if cpus < 0 or gpus < 0:
         raise ParameterError(f"cpus and gpus must be at least 0, not {cpus} and {gpus}.")
     ray, space = library(), budget.parse(memory)
+    must_have(cpus, gpus)
     examples = _examples(data)
     model = posterior.on("cpu") if isinstance(posterior, NetworkPosterior) else posterior
     job = Job(ray.put(model), ray.put(data if callable(data) else examples), dtype, embeddings, space)

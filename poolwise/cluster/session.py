@@ -66,8 +66,31 @@ def connect(address: str | None = None, *, cpus: int | None = None, memory: int 
     try:
         ray.init(where, log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ClusterError(f"cannot join Ray at {where}: {_first_line(error)}") from error
+        raise ClusterError(f"cannot join Ray at {where}: {_first_line(error)} {_advice(where)}") from error
     return Session(started=True)
+
+
+def _advice(where: str) -> str:
+    if where == "local":
+        return "Ray could not be started on this machine: its logs are in /tmp/ray/session_latest/logs."
+    if where == "auto":
+        return "Start one with ray start --head, or leave the address out to have one started while it is needed."
+    return (
+        "Something answers there. Is it the port of ray start --head? Is Ray of the same version on both sides? If the "
+        "cluster asks for a token, are RAY_AUTH_MODE=token and the token set here?"
+    )
+
+
+def must_have(cpus: float, gpus: float) -> None:
+    """Raise unless a machine of the cluster has what one task asks for: Ray would wait for one without end."""
+    machines = [node["Resources"] for node in library().nodes() if node["Alive"]]
+    if any(has.get("CPU", 0) >= cpus and has.get("GPU", 0) >= gpus for has in machines):
+        return
+    most = [f"{max((has.get(what, 0) for has in machines), default=0):g} {what}s" for what in ("CPU", "GPU")]
+    raise ClusterError(
+        f"a task asks for {cpus:g} CPUs and {gpus:g} GPUs, and no machine of the cluster has both; the most that one "
+        f"has is {' and '.join(most)}. Ask for less, or add a machine with ray start --address."
+    )
 
 
 def gather(references: list[Any]) -> list[Any]:
