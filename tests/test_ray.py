@@ -342,6 +342,20 @@ def test_an_address_that_does_not_answer(monkeypatch):
     must_answer(address())
 
 
+def test_what_to_do_if_ray_cannot_be_joined(monkeypatch):
+    """Something of Ray's kind answers, but it does not let this process in."""
+
+    def refuse(*arguments, **options):
+        raise ConnectionError("no entry")
+
+    here = address()
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", refuse)
+    for where, advice in ((here, "RAY_AUTH_MODE=token"), ("auto", "ray start --head"), ("local", "logs")):
+        with pytest.raises(ClusterError, match=f"cannot join Ray at {where}: no entry .*{advice}"):
+            cluster.connect(where)
+
+
 @pytest.mark.parametrize("asked", [{"gpus": 1}, {"cpus": 64}])
 def test_more_than_any_machine_has(posterior, asked, tmp_path):
     """Ray would wait for a machine that has it, without end."""
