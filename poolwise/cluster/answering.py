@@ -11,7 +11,7 @@ import time
 from poolwise.errors import ClusterError, ParameterError
 
 # An address must answer within this time (seconds), to connect and to reply.
-_PATIENCE = 5.0
+_PATIENCE = 3.0
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEADERS, _SETTINGS = 1, 4
