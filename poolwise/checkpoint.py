@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import cloudpickle
 
 from poolwise.errors import FileError, ParameterError
-from poolwise.storage import read_json, replacing, write_json
+from poolwise.storage import make_folder, read_json, replacing, write_json
 
 STATE, OBJECTS, WEIGHTS, CLASSES = "learner.json", "objects.pkl", "weights-{:0>5}.pt", "classes-{:0>5}.npy"
 
@@ -26,10 +26,7 @@ class Checkpoint:
 
     def make(self) -> None:
         """Make the folder."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"cannot make the directory {self.folder} ({error.strerror}).") from error
+        make_folder(self.folder)
 
     def write(self, state: Mapping[str, Any], files: Mapping[str, Callable[[BinaryIO], None]]) -> None:
         """Write a state and the files that it names, those that are not there yet."""

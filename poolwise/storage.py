@@ -34,6 +34,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             part.unlink()
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those that it is in, where they are not there yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            f"cannot make the folder {folder} ({error.strerror}). Name one in a place that can be written to."
+        ) from error
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a value as JSON."""
     with replacing(path) as file:

@@ -346,6 +346,15 @@ def test_stopped_from_the_keyboard_it_says_how_to_go_on(configs, tmp_path, call,
     assert "same command goes on" in err
 
 
+@pytest.mark.parametrize("name", ["figure-3", "table-1", "table-2"])
+def test_a_place_that_cannot_be_written_to_is_said_before_anything_is_run(configs, tmp_path, call, name):
+    (tmp_path / "file").touch()
+    code, out, err = call(name, "--configs", configs, "-o", tmp_path / "file" / "runs")
+    assert (code, out) == (2, "")
+    assert err.startswith("poolwise: cannot make the folder")
+    assert len(err.splitlines()) == 1
+
+
 @pytest.mark.parametrize("name", ["table-1", "table-2"])
 def test_tables_are_measured_by_their_own_module(tmp_path, call, monkeypatch, name):
     seen = []

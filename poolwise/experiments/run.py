@@ -23,7 +23,7 @@ from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.rounds import Round
 from poolwise.simulation import simulate
-from poolwise.storage import read_json, replacing, write_json
+from poolwise.storage import make_folder, read_json, replacing, write_json
 
 _PACKAGES = ("poolwise", "torch", "numpy", "scikit-learn")
 _OPTIONAL = ("transformers",)  # where it was used
@@ -76,7 +76,7 @@ def execute(run: Run, report: Report = silent, listener: Listener = lambda entry
         report: told about progress inside a round.
         listener: told about every round, also those of an earlier start.
     """
-    run.folder.mkdir(parents=True, exist_ok=True)
+    make_folder(run.folder)
     with _alone(run.folder), threads_an_operation(run.config.threads):
         parts = split(run.config.data, run.seed, run.config.model.tokens, report)
         _describe(run)

@@ -18,7 +18,7 @@ from poolwise.reports.pictures import STYLE
 from poolwise.reports.profiles import Profile, problems, profiles
 from poolwise.reports.tables import Curve, curves
 from poolwise.reproduce.targets import TARGETS, Target, labels_of
-from poolwise.storage import replacing, write_json
+from poolwise.storage import make_folder, replacing, write_json
 
 # Inches of a panel; the legend is beneath several of them, or beside one, which is a little larger.
 _WIDTH, _HEIGHT = 3.4, 2.9
@@ -54,7 +54,7 @@ def draw(target: Target, panels: Sequence[Drawn], stem: Path) -> list[Path]:
     looks = choose_looks({label: label for label in sorted(labels_of(TARGETS))})
     with matplotlib.rc_context(STYLE):
         figure, numbers = (_profiles if target.kind == "profiles" else _panels)(target, panels, looks)
-        stem.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(stem.parent)
         paths = [stem.parent / f"{stem.name}.{ending}" for ending in ("png", "pdf", "json")]
         for path in paths[:2]:
             content = io.BytesIO()

@@ -11,6 +11,7 @@ from poolwise.experiments.grid import Show
 from poolwise.reproduce import cost
 from poolwise.reproduce.experiments import Experiments, panel_title, recorded, run_experiment
 from poolwise.reproduce.targets import Target
+from poolwise.storage import make_folder
 
 FOLDER = "results"
 """Folder for figures and tables, inside that of the runs."""
@@ -39,6 +40,7 @@ class Reproduction:
 
     def make(self, target: Target) -> list[Path]:
         """Run, or go on with, what a figure or table needs; its files."""
+        make_folder(self.output / FOLDER)  # a place that cannot be written to is said before hours of runs, not after
         return self._table(target) if target.kind == "table" else self._figure(target)
 
     def _table(self, target: Target) -> list[Path]:

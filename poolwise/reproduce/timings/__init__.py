@@ -16,7 +16,7 @@ from poolwise.reproduce.timings.growth import GROWTH_SCALES, measure_growth
 from poolwise.reproduce.timings.pages import durations_page, growth_page
 from poolwise.reproduce.timings.pools import trained
 from poolwise.reproduce.timings.stopwatch import Show, describe_machine
-from poolwise.storage import write_json
+from poolwise.storage import make_folder, write_json
 
 Sizes = TypeVar("Sizes")
 
@@ -32,9 +32,9 @@ def table_1(output: Path, scale: str, show: Show) -> list[Path]:
         The files.
     """
     sizes, figures = _at(GROWTH_SCALES, scale), _figures()
+    make_folder(output)
     lines = measure_growth(sizes, show)
     machine = describe_machine()
-    output.mkdir(parents=True, exist_ok=True)
     paths = [output / f"complexity.{ending}" for ending in ("json", "md", "png")]
     rows = [{**asdict(line), "best": line.seconds} for line in lines]
     write_json(paths[0], {"scale": scale, "machine": machine, "setup": asdict(sizes), "lines": rows})
@@ -54,10 +54,10 @@ def table_2(output: Path, scale: str, show: Show) -> list[Path]:
         The files.
     """
     sizes, figures = _at(POOL_SCALES, scale), _figures()
+    make_folder(output)
     pool = trained(sizes.N, sizes.steps, mnist=sizes.mnist, show=show)
     durations = measure_durations(pool.log_probs, sizes, show)
     machine = describe_machine()
-    output.mkdir(parents=True, exist_ok=True)
     paths = [output / f"run-time.{ending}" for ending in ("json", "md", "png")]
     _, K, C = pool.log_probs.shape
     record = {
