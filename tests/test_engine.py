@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pools import messy, normalise, one_hot, pool
@@ -11,6 +12,7 @@ from pools import messy, normalise, one_hot, pool
 import poolwise as pw
 from poolwise.selection import engine as lazy
 from poolwise.selection import race
+from poolwise.selection.posterior_coverage import Coverage
 
 FORMS = [*((form, "unordered") for form in ("normalised", "max", "mean", "sum")), ("sum", "ordered")]
 CASES = [
@@ -223,3 +225,12 @@ def test_same_picks_on_ten_thousand_fashion_images(method, options):
     first, second = both(some, size, method, **options)
     assert_same(first, second)
     assert first.diagnostics.pairs <= second.diagnostics.pairs
+
+
+def test_coverage_does_without_moments_where_features_are_more_than_points():
+    """A matrix of all pairs of features would have four terabytes here."""
+    z_T_F = torch.zeros(8, 1_000_000)
+    z_T_F[torch.arange(8), torch.tensor([0, 0, 0, 1, 1, 2, 3, 4])] = 1
+    picks = lazy.run(Coverage(z_T_F, torch.linspace(1, 0.9, 8)), 4)
+    assert picks.indices.tolist()[:2] == [0, 3]
+    assert set(picks.indices[2:].tolist()) == {5, 6}

@@ -61,7 +61,9 @@ class Coverage:
         self._lists: _Lists | None = None
         T = len(weights_T)
         self._picks, self._next_lists = 0, max(_FIRST_LISTS, T * T // (3 * _LISTED))
-        self._moment_F_F = features_T_F.T @ (features_T_F * weights_T[:, None])
+        # With more features than points the moments would cost more than the pairs that they save.
+        many = features_T_F.shape[1] >= T
+        self._moment_F_F = None if many else features_T_F.T @ (features_T_F * weights_T[:, None])
         # Rounding of T float32 terms that are summed in blocks of another shape, with plenty to spare.
         total = float(weights_T.sum())
         self.slack = 2e-6 * total**0.5 + 3e-8 * total
@@ -75,8 +77,10 @@ class Coverage:
         """`[T]` upper bounds `½ (Σ_j u_j a_ij + sqrt(Σ_j u_j · Σ_j u_j a_ij²))`, with `a_ij = <z_i, z_j> - covered_j`.
 
         The positive part of a number is half of the number plus its size, and the sum of sizes is bounded by Cauchy and
-        Schwarz. Both sums follow from moments of the features, without a pass over pairs.
+        Schwarz. Both sums follow from moments of the features, without a pass over pairs. Without moments, the gains.
         """
+        if self._moment_F_F is None:
+            return self._all_pairs(np.arange(len(self._weights))) + self.slack
         u_T, c_T, z_T_F = self._weights, self._covered_T, self._features
         first_T = z_T_F @ (u_T @ z_T_F) - (u_T @ c_T)
         second_T = (
