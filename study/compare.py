@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from poolwise.reports.comparable import Comparable
-from poolwise.reports.paired import Difference, Verdict, difference, interval
+from poolwise.reports.paired import CONFIDENCE, Difference, Verdict, difference, holm, interval
 from poolwise.reports.records import Run, Setting, by_setting
 from poolwise.reports.tables import areas, finals
 
@@ -76,8 +76,18 @@ class Comparison:
 
 
 def versus(records: Records, first: str, second: str) -> Comparison:
-    """The difference of mean accuracy over the curve, first less second."""
-    return compare({s: (records.means(s, first), records.means(s, second)) for s in records.groups})
+    """The difference of mean accuracy over the curve, first less second, in the settings that have both."""
+    both = [s for s, group in records.groups.items() if {first, second} <= group.runs.keys()]
+    return compare({s: (records.means(s, first), records.means(s, second)) for s in both})
+
+
+def told_apart(rows: Mapping[str, Comparison]) -> dict[str, Verdict]:
+    """The verdict of each of several comparisons, once p-values are adjusted for their number."""
+    adjusted = holm([row.overall.p_value for row in rows.values()])
+    return {
+        label: "within noise" if p >= 1 - CONFIDENCE else row.overall.verdict
+        for (label, row), p in zip(rows.items(), adjusted, strict=True)
+    }
 
 
 def compare(pairs: Mapping[Setting, tuple[dict[int, float], dict[int, float]]]) -> Comparison:

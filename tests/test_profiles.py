@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from test_reports import write_run
 
 from poolwise.reports import write_report
-from poolwise.reports.profiles import Problems, problems, profiles, ratios
+from poolwise.reports.profiles import Problems, lead, problems, profiles, ratios
 
 
 def table(errors, setting=None):
@@ -63,6 +63,19 @@ def test_the_band_narrows_with_more_settings_not_with_copies_of_one():
     many = profiles(table(errors))[0]
     few = profiles(table(errors, [0, 1] * 10))[0]
     assert many.area_high - many.area_low < 0.7 * (few.area_high - few.area_low)
+
+
+def test_a_lead_is_judged_problem_by_problem():
+    # b is a little worse than a on every problem, hard or easy: the intervals of the areas overlap, the lead is sure.
+    easy, hard = ([e, 1.05 * e, f * e] for e, f in ((0.1, 3.0), (0.5, 1.1)))
+    errors = np.array([easy, hard] * 6)
+    a, b, c = (next(p for p in profiles(table(errors)) if p.label == label) for label in "abc")
+    ahead, low, high = lead([a], [b])
+    assert ahead == pytest.approx(a.area - b.area)
+    assert 0 < low <= ahead <= high
+    ahead, low, high = lead([b], [a, c])
+    assert ahead == pytest.approx(b.area - a.area)
+    assert high < 0
 
 
 def test_too_little_to_compare_gives_none():

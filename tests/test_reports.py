@@ -19,7 +19,7 @@ from poolwise.reports.comparable import Comparable
 from poolwise.reports.figures import MOST_IMAGES, fold, spread, tile
 from poolwise.reports.looks import RANDOM, choose_looks
 from poolwise.reports.numbers import points, seconds
-from poolwise.reports.paired import Difference, interval
+from poolwise.reports.paired import Difference, difference, holm, interval
 from poolwise.reports.records import read_runs, read_thumbnails
 from poolwise.reports.tables import curves, difference_curves, summaries
 from poolwise.reports.words import statements
@@ -190,6 +190,21 @@ def test_summary_of_a_known_run(tmp_path):
     assert (row.batches, row.saturated, row.saturated_at) == (4, 2, 5)
     assert (row.classes, row.distinct) == pytest.approx((7, 0.9))
     assert row.area_difference is None
+
+
+def test_p_value_is_that_of_the_paired_t_test():
+    first, second = np.random.default_rng(0).normal(size=(2, 7))
+    found = difference(dict(enumerate(first)), dict(enumerate(second)))
+    assert found.p_value == pytest.approx(stats.ttest_rel(first, second).pvalue)
+    assert difference({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0}).p_value == 0
+    assert difference({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.0}).p_value == 1
+    assert math.isnan(difference({0: 1.0}, {0: 0.5}).p_value)
+
+
+def test_p_values_of_several_tests_are_adjusted_by_the_method_of_holm():
+    adjusted = holm([0.01, 0.04, 0.03, math.nan, 0.005, 0.7])
+    np.testing.assert_allclose(adjusted, [0.04, 0.09, 0.09, math.nan, 0.025, 0.7])
+    assert holm([]) == []
 
 
 def test_paired_interval_is_that_of_the_t_test(tmp_path):

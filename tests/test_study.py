@@ -12,7 +12,7 @@ from poolwise.reports import write_report
 from poolwise.reports.archive import read_archive, write_archive
 from poolwise.reports.records import Round, Run, Setting
 from study.claims import PAPER, claims
-from study.compare import Records, versus
+from study.compare import Records, compare, told_apart, versus
 from study.page import CONDITIONS, write_page
 
 LABELS = (
@@ -46,7 +46,7 @@ def runs_of(experiment, levels, *, data="mnist", posterior="deep-ensemble", batc
     setting = Setting(experiment, data, posterior, batch_size)
     rng = np.random.default_rng(zlib.crc32(experiment.encode()))
     return [
-        run(setting, label, seed, level + 0.002 * rng.normal(), select=1.0 if label == "batchbald" else 0.1)
+        run(setting, label, seed, level + 0.002 * rng.normal(), select=0.5 if label == "batchbald" else 0.1)
         for label, level in levels.items()
         for seed in range(seeds)
     ]
@@ -122,10 +122,66 @@ def test_claims_follow_the_records():
     assert found["BALD falls below random on repeated data", "repeated", "bald − random"] == "holds"
     assert found["PLBB beats PBALD", "all", "power-lbb − power-bald"] == "within noise"
     assert found["Ensembles beat MC dropout", "repeated", "mean over all methods"] == "holds"
-    assert found["LBB is tens of times faster than BatchBALD", "all", "lbb, batchbald"] == "holds"
+    assert found["LBB is several times faster than BatchBALD", "batches of 10", "at least 2 times"] == "holds"
+    tens = "LBB is tens of times faster in larger batches"
+    assert found[tens, "batches of 50", "at least 10 times"] == "does not hold"
     leaders = "PLBB and PBALD lead the performance profiles of the paper's six algorithms"
     assert found[leaders, "all", "area"] == "holds"
     assert set(PAPER) <= set(LABELS)
+
+
+def test_findings_are_adjusted_for_the_number_of_claims():
+    found = {(claim.text, claim.form): claim for claim in claims(study())}
+    sure = found["LBB beats BALD", "lbb − bald"]
+    assert 0 < sure.p_value < 1e-6
+    alike = found["PLBB beats PBALD", "power-lbb − power-bald"]
+    assert alike.p_value > 0.5
+    # One comparison of twenty that are alike is below 0.05 by chance: alone it is a finding, among the others not.
+    rng = np.random.default_rng(0)
+    settings = [Setting(f"s-ensemble-{n}", "mnist", "deep-ensemble", n) for n in range(6)]
+    rows = {}
+    for k in range(20):
+        shift = 0.011 if k == 0 else 0.0
+        noise = [rng.permutation([-0.02, -0.01, 0.0, 0.0, 0.01, 0.02])[i] / 2 + shift for i in range(6)]
+        rows[f"m{k}"] = compare({s: ({0: x}, {0: 0.0}) for s, x in zip(settings, noise, strict=True)})
+    assert rows["m0"].overall.verdict == "better"
+    assert set(told_apart(rows).values()) == {"within noise"}
+    assert told_apart({"m0": rows["m0"]}) == {"m0": "better"}
+
+
+@pytest.mark.parametrize(
+    ("shift", "finding"), [(0.0, "holds"), (0.012, "within noise"), (0.03, "does not hold"), (-0.03, "does not hold")]
+)
+def test_close_is_inside_the_limits_and_not_close_outside(shift, finding):
+    made = [
+        run(Setting(f"ag-news-ensemble-{n}", "ag-news", "deep-ensemble", 10), label, 0, 0.6 + level)
+        for n, wobble in enumerate((-0.004, 0.0, 0.004, 0.0))
+        for label, level in (*((label, 0.0) for label in LABELS if label != "power-lbb"), ("power-lbb", shift + wobble))
+    ]
+    found = {(claim.text, claim.form): claim for claim in claims(Records(made))}
+    claim = found["PLBB and BADGE are comparable on AG News", "power-lbb − badge"]
+    assert claim.finding == finding
+    assert math.isnan(claim.p_value)
+
+
+def test_settings_that_lack_a_method_are_left_out_of_its_comparison():
+    records = Records([*runs_of("a", {"random": 0.5, "bald": 0.6}), *runs_of("b", {"random": 0.5})])
+    assert [s.experiment for s in versus(records, "bald", "random").each] == ["a"]
+
+
+def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(tmp_path):
+    levels = dict.fromkeys(LABELS, 0.6)
+    more = [
+        made
+        for data in ("kmnist", "svhn", "cifar-10")
+        for made in runs_of(f"{data}-ensemble-10", levels, data=data, seeds=1)
+    ]
+    records = Records([made for group in study().groups.values() for made in group.everything] + more)
+    text = write_page(records, Records([]), Records([]), tmp_path).read_text()
+    assert "no part in any of that (ag-news, cifar-10 and svhn):" in text
+    assert "configs/coverage`): unbalanced" not in text
+    assert "nan" not in text
+    assert "complexity.md" not in text
 
 
 def test_the_page_names_losers_first_and_has_every_part(tmp_path):

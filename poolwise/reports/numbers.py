@@ -14,9 +14,13 @@ def percent(share: float) -> str:
 
 def points(value: float, of: Difference) -> str:
     """A part of a difference in percentage points, with its sign; a second digit if the interval is that narrow."""
+    return signed(value, 2 if of.high - of.low < 0.002 else 1)
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """A share in percentage points, with its sign: `-0.0123` as `−1.2`."""
     if not math.isfinite(value):
         return UNKNOWN
-    digits = 2 if of.high - of.low < 0.002 else 1
     rounded = round(100 * value, digits)
     sign = "−" if rounded < 0 else "+" if rounded > 0 else ""
     return f"{sign}{abs(rounded):.{digits}f}"

@@ -1,6 +1,7 @@
 """Paired comparison: runs of the same seed began alike, so what the seed decides cancels in their difference."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,10 +44,35 @@ class Difference:
             return "better"
         return "worse" if self.high < -_ROUNDING else "within noise"
 
+    @property
+    def p_value(self) -> float:
+        """Of the two-sided paired t-test of no difference, to which the interval belongs; NaN without an interval."""
+        half = (self.high - self.low) / 2
+        if math.isnan(half):
+            return math.nan
+        if half <= _ROUNDING:
+            return float(abs(self.mean) <= _ROUNDING)
+        errors = abs(self.mean) / half * reach(self.seeds) * math.sqrt(self.seeds)
+        return float(2 * student.sf(errors, self.seeds - 1))
+
 
 def reach(seeds: int) -> float:
     """Half the width of a confidence interval of the mean, in standard deviations over the seeds."""
     return float(student.ppf((1 + CONFIDENCE) / 2, seeds - 1)) / math.sqrt(seeds) if seeds > 1 else math.nan
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values of several tests so that one false alarm among all is as unlikely as in one test (Holm 1979).
+
+    NaN, for a test that could not be made, stays NaN and does not count as a test.
+    """
+    adjusted = [math.nan] * len(p_values)
+    made = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
+    largest = 0.0
+    for rank, (p, i) in enumerate(made):
+        largest = max(largest, min(1.0, (len(made) - rank) * p))
+        adjusted[i] = largest
+    return adjusted
 
 
 def interval(differences_S_L: Array) -> tuple[Array, Array, Array]:

@@ -5,7 +5,7 @@ performance ratio is r(p, s) = t(p, s) / min_s t(p, s), and the profile ρ(τ, s
 at most τ times as bad as the best.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,7 @@ class Profile:
         area: mean of the share over the ratios, between 0 and 1: the profile in one number.
         area_low: lower end of its bootstrap interval.
         area_high: upper end.
+        area_D: `[D]` the area on each bootstrap draw, which is the same problems for every method.
     """
 
     label: str
@@ -43,6 +44,7 @@ class Profile:
     area: float
     area_low: float
     area_high: float
+    area_D: Array
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ def profiles(table: Problems) -> list[Profile]:
     draws_D_S_T = np.stack([within_P_S_T[drawn].mean(0) for drawn in _draws(table.setting_P)])
     ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
     low_S_T, high_S_T = np.quantile(draws_D_S_T, ends, axis=0)
-    low_S, high_S = np.quantile(draws_D_S_T.mean(2), ends, axis=0)
+    area_D_S = draws_D_S_T.mean(2)
+    low_S, high_S = np.quantile(area_D_S, ends, axis=0)
     found = [
         Profile(
             label,
@@ -106,10 +109,21 @@ def profiles(table: Problems) -> list[Profile]:
             float(share_S_T[s].mean()),
             float(low_S[s]),
             float(high_S[s]),
+            area_D_S[:, s],
         )
         for s, label in enumerate(table.labels)
     ]
     return sorted(found, key=lambda profile: -profile.area)
+
+
+def lead(first: Sequence[Profile], others: Sequence[Profile]) -> tuple[float, float, float]:
+    """How far the smallest area of some methods is above the largest of others, with its bootstrap interval.
+
+    Areas are compared draw by draw, so what all methods find hard does not widen the interval.
+    """
+    lead_D = np.min([p.area_D for p in first], 0) - np.max([p.area_D for p in others], 0)
+    low, high = np.quantile(lead_D, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return min(p.area for p in first) - max(p.area for p in others), float(low), float(high)
 
 
 def _draws(setting_P: Array) -> list[Array]:
