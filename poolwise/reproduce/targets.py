@@ -17,7 +17,10 @@ ALL = "all"
 
 # Labels of methods: what the figures of the paper compare, in every reading of the paper, and the defaults of this
 # library beside them. A configuration may have more; those are not drawn.
-_PAPER = ("random", "bald", "batchbald", "power-bald-5", "lbb-printed", "lbb-released", "power-lbb-released")
+_PAPER = (
+    *("random", "bald", "batchbald", "power-bald-5"),
+    *("lbb-printed", "power-lbb-printed", "lbb-released", "power-lbb-released"),
+)
 _OURS = ("power-bald", "lbb", "power-lbb", "posterior-coverage")
 _MORE = ("least-confidence", "badge")
 

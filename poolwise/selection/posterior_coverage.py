@@ -80,7 +80,8 @@ class Coverage:
         Schwarz. Both sums follow from moments of the features, without a pass over pairs. Without moments, the gains.
         """
         if self._moment_F_F is None:
-            return self._all_pairs(np.arange(len(self._weights))) + self.slack
+            gains_N: Array = self._all_pairs(np.arange(len(self._weights))) + self.slack
+            return gains_N
         u_T, c_T, z_T_F = self._weights, self._covered_T, self._features
         first_T = z_T_F @ (u_T @ z_T_F) - (u_T @ c_T)
         second_T = (
