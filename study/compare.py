@@ -1,8 +1,9 @@
 """Two methods on many settings: paired by seed inside a setting, and by setting over all of them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import mean
 
 import numpy as np
 
@@ -74,6 +75,12 @@ class Comparison:
         """In how many settings the mean difference is above 0."""
         return sum(found.mean > 0 for found in self.each.values())
 
+    @property
+    def by_data(self) -> Difference:
+        """Mean over the data sets, the mean of whose settings each counts once; `seeds` counts the data sets."""
+        data_sets = sorted({setting.data for setting in self.each})
+        return _over([mean(found.mean for s, found in self.each.items() if s.data == data) for data in data_sets])
+
 
 def versus(records: Records, first: str, second: str) -> Comparison:
     """The difference of mean accuracy over the curve, first less second, in the settings that have both."""
@@ -97,6 +104,10 @@ def compare(pairs: Mapping[Setting, tuple[dict[int, float], dict[int, float]]]) 
     make the interval too narrow. Settings that share a data set are not independent either, so it is still optimistic.
     """
     each = {setting: difference(*pair) for setting, pair in pairs.items()}
-    values_S_1 = np.array([[found.mean] for found in each.values()]).reshape(-1, 1)
-    mean, low, high = (float(column[0]) for column in interval(values_S_1))
-    return Comparison(Difference(mean, low, high, len(each)), each)
+    return Comparison(_over([found.mean for found in each.values()]), each)
+
+
+def _over(means: Collection[float]) -> Difference:
+    """The mean of several differences, with an interval from how they differ."""
+    middle, low, high = (float(column[0]) for column in interval(np.array([*means]).reshape(-1, 1)))
+    return Difference(middle, low, high, len(means))

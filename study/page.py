@@ -12,7 +12,7 @@ from poolwise.reports.numbers import UNKNOWN, signed
 from poolwise.reports.profiles import Profile, lead, problems, profiles
 from poolwise.reports.records import Setting
 from poolwise.storage import replacing
-from study.claims import claims, spelled
+from study.claims import RunTimes, claims, spelled
 from study.compare import Comparison, Records, dropout, repeated, texts, told_apart, versus
 from study.figures import curve_figure, map_figure, profile_figure
 
@@ -35,13 +35,14 @@ CONDITIONS: Mapping[str, Callable[[Setting], bool]] = {
 }
 
 
-def write_page(quick: Records, ablation: Records, coverage: Records, docs: Path) -> Path:
+def write_page(quick: Records, ablation: Records, coverage: Records, times: RunTimes, docs: Path) -> Path:
     """Write the page and its figures.
 
     Args:
         quick: the runs of configs/quick, with those of configs/ablation on the same settings.
         ablation: the other runs of configs/ablation.
         coverage: the runs of configs/coverage.
+        times: seconds of the paper's Table 2, by algorithm and batch size.
         docs: where the page goes; figures go into its folder results/.
     """
     against = {label: versus(quick, label, RANDOM) for label in quick.labels if label != RANDOM}
@@ -56,7 +57,7 @@ def write_page(quick: Records, ablation: Records, coverage: Records, docs: Path)
         "# Results",
         _summary(quick, ranked, found),
         _overall(quick, ranked, found),
-        _claims(quick),
+        _claims(quick, times),
         _conditions(quick),
         _ablations(quick, ablation),
         _coverage(quick, coverage),
@@ -142,8 +143,11 @@ def _overall(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[P
     )
 
 
-def _claims(quick: Records) -> str:
-    rows = [(c.text, c.where, f"`{c.form}`", f"**{c.finding}**", _p_value(c.p_value), c.numbers) for c in claims(quick)]
+def _claims(quick: Records, times: RunTimes) -> str:
+    rows = [
+        (c.text, c.where, f"`{c.form}`", f"**{c.finding}**", _p_value(c.p_value), c.numbers)
+        for c in claims(quick, times)
+    ]
     return (
         "## The paper's claims\n\n"
         "`lbb` and `power-lbb` are this library's forms (normalised redundancy, exponent 1), `lbb-printed` is the "
@@ -152,7 +156,8 @@ def _claims(quick: Records) -> str:
         "over the settings is on its side of 0, *does not hold* if it is on the other side, and is *within noise* "
         "otherwise, or if p, of the paired t-test over the settings and adjusted for the number of claims, is not "
         "below 0.05. That two methods are close holds if the interval lies within ±1 point, and does not if it lies "
-        "outside. Every number comes from [quick.csv.gz](results/quick.csv.gz).\n\n"
+        "outside. Numbers come from [quick.csv.gz](results/quick.csv.gz), times of the paper's pool from "
+        "[run-time.md](run-time.md).\n\n"
         + table(("claim", "settings", "tested", "finding", "p", "difference in points, and what it rests on"), rows)
     )
 
@@ -261,16 +266,17 @@ def _coverage(quick: Records, coverage: Records) -> str:
             found = versus(quick, name, label)
             rows.append((found.overall.mean, label, found))
     beaten = [
-        (f"`{label}`", spelled(found.overall), f"{found.count('better')} / {found.count('within noise')} / "
-         f"{found.count('worse')}", f"{found.ahead} of {len(found.each)}")
+        (f"`{label}`", spelled(found.overall), spelled(found.by_data), f"{found.count('better')} / "
+         f"{found.count('within noise')} / {found.count('worse')}", f"{found.ahead} of {len(found.each)}")
         for _, label, found in sorted(rows, key=lambda row: row[0])
     ]  # fmt: skip
     return "\n\n".join(
         [
             "## Posterior coverage against the others\n\n"
             "Its theory is in [posterior-coverage.md](posterior-coverage.md). Points of `posterior-coverage` above "
-            "each other method, the closest first:",
-            table(("against", "difference", "settings better / unclear / worse", "ahead in"), beaten),
+            "each other method, the closest first; *by data set*, all settings of a data set count as one, which makes "
+            "no use of settings that are alike:",
+            table(("against", "difference", "by data set", "settings better / unclear / worse", "ahead in"), beaten),
             *_fresh(quick, name),
             *_harder(coverage, name),
         ]
@@ -287,13 +293,14 @@ def _fresh(quick: Records, name: str) -> list[str]:
     if not fresh.groups:
         return []
     others = [o for o in ("margin", "badge", "power-bald", "power-lbb", "cluster-margin", RANDOM) if o in fresh.labels]
+    against = {other: versus(fresh, name, other) for other in others}
     return [
         "The rule was found on Fashion-MNIST and first judged on MNIST and KMNIST; variants of it were tried on "
         "Fashion-MNIST and 20 Newsgroups, with other seeds than here, and none was taken over. On data that had no "
         f"part in any of that ({_listed(sorted({s.data for s in fresh.groups}))}):",
         table(
-            ("against", "difference on fresh data"),
-            [(f"`{other}`", spelled(versus(fresh, name, other).overall)) for other in others],
+            ("against", "difference on fresh data", "by data set"),
+            [(f"`{other}`", spelled(found.overall), spelled(found.by_data)) for other, found in against.items()],
         ),
     ]
 
