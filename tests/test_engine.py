@@ -12,7 +12,9 @@ from pools import messy, normalise, one_hot, pool
 import poolwise as pw
 from poolwise.selection import engine as lazy
 from poolwise.selection import race
+from poolwise.selection.batchbald import JointInformation
 from poolwise.selection.posterior_coverage import Coverage
+from poolwise.selection.task import Task
 
 FORMS = [*((form, "unordered") for form in ("normalised", "max", "mean", "sum")), ("sum", "ordered")]
 CASES = [
@@ -123,7 +125,7 @@ class Discount:
         return self.values.copy()
 
     def refine(self, indices_n):
-        return self.gains(indices_n), np.ones(len(indices_n), bool)
+        return indices_n, self.gains(indices_n), np.ones(len(indices_n), bool)
 
     def gains(self, indices_n):
         self.refined += len(indices_n)
@@ -143,6 +145,26 @@ def test_the_engine_refines_only_what_could_win():
     full = Discount(values, np.arange(5000))
     lazy.run(full, 20, engine="full")
     assert full.refined >= 20 * 4900
+
+
+def test_points_judged_equally_far_are_refined_together():
+    """One by one, as their bounds alternate with those of others, would take a hundred times as long."""
+    objective = JointInformation(Task(pw.Predictions.from_log_probs(pool(200, 6, 5)), 10), 1000)
+    bounds_N = objective.start()
+    for index in range(5):  # 5^5 labels are more than 1,000: configurations are drawn, and merged for bounds
+        bounds_N = objective.add(index, bounds_N)
+    rest = np.arange(5, 200)
+    odd = rest[1::2]
+    done, coarse, exact = objective.refine(odd)
+    assert done.tolist() == odd.tolist()
+    assert not exact.any()
+    done, _, _ = objective.refine(rest)
+    assert done.tolist() == rest[::2].tolist()
+    for _ in range(2):
+        done, fine, exact = objective.refine(odd)
+    assert exact.all()
+    np.testing.assert_array_equal(fine, objective.gains(odd))
+    assert (fine <= coarse + objective.slack).all()
 
 
 @settings(max_examples=150)

@@ -62,7 +62,7 @@ class Gains:
         return self.own.copy()
 
     def refine(self, indices_n):
-        return self.gains(indices_n), np.ones(len(indices_n), bool)
+        return indices_n, self.gains(indices_n), np.ones(len(indices_n), bool)
 
     def gains(self, indices_n):
         return self.of(indices_n, self.picks)

@@ -57,19 +57,17 @@ class JointInformation:
         self._levels = [self._configurations.posterior]
         return self._clean(self._bald_N)
 
-    def refine(self, indices_n: Array) -> tuple[Array, Array]:
+    def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
         """Judge the points that are where the first one is by the next finer set of configurations.
 
         The finer the set, the fewer points at a time: the first ones are likely to settle the rest.
         """
         level = self._level_N[indices_n[0]]
-        elsewhere_n = self._level_N[indices_n] != level
-        alike = int(np.argmax(elsewhere_n)) if elsewhere_n.any() else len(indices_n)
         affordable = max(1, _TOGETHER // len(self._levels[level].weights))
-        done_m = indices_n[: min(alike, affordable)]
+        done_m = indices_n[self._level_N[indices_n] == level][:affordable]
         bounds_m = self._evaluate(done_m, self._levels[level])
         self._level_N[done_m] += 1
-        return bounds_m, np.full(len(done_m), level == len(self._levels) - 1)
+        return done_m, bounds_m, np.full(len(done_m), level == len(self._levels) - 1)
 
     def gains(self, indices_n: Array) -> Array:
         """Judge each point by all configurations."""
@@ -89,7 +87,7 @@ class JointInformation:
         posterior = self._configurations.posterior
         self._levels = [posterior]
         for groups in _LEVELS:
-            if 4 * groups <= len(self._levels[0].weights):
+            if 2 * groups <= len(self._levels[0].weights):
                 self._levels.insert(0, self._levels[0].merged(groups, self._merging))
         self._level_N.fill(0)
         if self._configurations.exact:

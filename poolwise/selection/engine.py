@@ -28,7 +28,8 @@ ENGINE_HELP = "'lazy' refines only points that could win; 'full' refines every p
 _FRONT = 1024
 # The front is chosen from a reserve so many times its size: to look at ten million bounds takes a third of a second.
 _RESERVE = 64
-# The first block refined at a pick; later blocks double. A block costs a fixed overhead of about fifty points.
+# The first block refined at a pick; later blocks double, as long as the objective takes whole ones. A block costs a
+# fixed overhead of about fifty points.
 _FIRST_BLOCK = 128
 
 
@@ -54,14 +55,14 @@ class Objective(Protocol):
     def start(self) -> Array:
         """`[N]` upper bounds of the gains given no picks."""
 
-    def refine(self, indices_n: Array) -> tuple[Array, Array]:
+    def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
         """Better bounds of some points given the picks so far, for a moderate amount of work.
 
         Args:
             indices_n: points in the order of their bounds, largest first.
         Returns:
-            `[m]` bounds of the first m ≥ 1 of the points, and `[m]` whether each is now the exact gain. Repeated calls
-            reach the exact gain of every point.
+            `[m]` those of the points that were refined, the first among them; `[m]` their bounds; and `[m]` whether
+            each is now the exact gain. Repeated calls reach the exact gain of every point.
         """
 
     def gains(self, indices_n: Array) -> Array:
@@ -109,12 +110,12 @@ class Greedy:
         known: Array = self._refined_at_N[indices_n] == self._picks
         return known | (self.bounds_N[indices_n] <= self.objective.floor)
 
-    def refine(self, indices_n: Array) -> None:
-        """Improve the bounds of some points, given in the order of their bounds."""
-        bounds_m, exact_m = self.objective.refine(indices_n)
-        done_m = indices_n[: len(bounds_m)]
+    def refine(self, indices_n: Array) -> int:
+        """Improve the bounds of some points, given in the order of their bounds; of how many is up to the objective."""
+        done_m, bounds_m, exact_m = self.objective.refine(indices_n)
         self.bounds_N[done_m] = bounds_m
         self._refined_at_N[done_m[exact_m]] = self._picks
+        return len(done_m)
 
     def refine_all(self) -> None:
         """Make the bounds of all points exact."""
@@ -144,9 +145,9 @@ class Greedy:
             else:
                 if len(open_n) > block:
                     open_n = open_n[np.argpartition(-self.bounds_N[open_n], block)[:block]]
-                self.refine(open_n[np.argsort(-self.bounds_N[open_n])])
-                refined += len(open_n)
-                block *= 2
+                done = self.refine(open_n[np.argsort(-self.bounds_N[open_n])])
+                refined += done
+                block *= 2 if done == len(open_n) else 1
 
     def take(self, index: int) -> None:
         """Make a point the next pick."""

@@ -52,9 +52,9 @@ class RemainingVariance:
         self.slack = 1e-12 * float(variances_N.max())  # rounding in double precision, generously
         return variances_N
 
-    def refine(self, indices_n: Array) -> tuple[Array, Array]:
+    def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
         """Exact variances."""
-        return self.gains(indices_n), np.ones(len(indices_n), bool)
+        return indices_n, self.gains(indices_n), np.ones(len(indices_n), bool)
 
     def gains(self, indices_n: Array) -> Array:
         """Exact variances given the picks."""

@@ -91,9 +91,9 @@ class Coverage:
         bounds_N: Array = bounds_T.clamp_min_(0.0).double().numpy() + self.slack
         return bounds_N
 
-    def refine(self, indices_n: Array) -> tuple[Array, Array]:
+    def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
         """Exact gains."""
-        return self.gains(indices_n), np.ones(len(indices_n), bool)
+        return indices_n, self.gains(indices_n), np.ones(len(indices_n), bool)
 
     def gains(self, indices_n: Array) -> Array:
         """Coverage that each point adds."""

@@ -82,11 +82,11 @@ class PairwiseRedundancy:
         self._bald_N = self._cache.scan(self._task, kept)
         return self._gains(self._bald_N, self._overlap_N)
 
-    def refine(self, indices_n: Array) -> tuple[Array, Array]:
+    def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
         """Compare each point with a few more picks, the more the more it has seen."""
         missing_n = len(self._picks) - self._seen_N[indices_n]
         self._compare(indices_n, np.minimum(missing_n, np.maximum(_FIRST_PAIRS, _GROWTH * self._seen_N[indices_n])))
-        return self._bounds(indices_n), self._seen_N[indices_n] == len(self._picks)
+        return indices_n, self._bounds(indices_n), self._seen_N[indices_n] == len(self._picks)
 
     def gains(self, indices_n: Array) -> Array:
         """Compare each point with all picks that it has not seen."""
