@@ -74,6 +74,7 @@ def choose(folder: Path, method: str, batch_size: int) -> dict[str, float]:
         "seconds": time.perf_counter() - started,
         "pass": passed - started,
         "rows": batch.diagnostics.rows / len(pool),
+        "pairs": batch.diagnostics.pairs,
         "processor": time.process_time(),
     }
 
@@ -112,14 +113,24 @@ def main() -> None:
     print(f"{given.points:,} points × {K} × {C}, {size / 1e9:.2f} GB, in {time.perf_counter() - started:.0f} s")
     print(f"{processor()}, {cores()} cores, PyTorch {torch.__version__}; b = {given.batch_size}\n")
     once = apart(given.folder, "read", given.batch_size)["seconds"]
-    print("| what | seconds | first pass | times one read | processor seconds | peak memory | rows read again |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    print(f"| one sequential read | {once:.2f} | | | | | |")
+    head = (
+        "what",
+        "seconds",
+        "first pass",
+        "times one read",
+        "processor seconds",
+        "peak memory",
+        "rows read again",
+        "pairs",
+    )
+    print("| " + " | ".join(head) + " |")
+    print("|" + " --- |" * len(head))
+    print(f"| one sequential read | {once:.2f} | | | | | | |")
     for method in METHODS:
         found = apart(given.folder, method, given.batch_size)
         print(
             f"| {method} | {found['seconds']:.2f} | {found['pass']:.2f} | {found['pass'] / once:.1f} | "
-            f"{found['processor']:.1f} | {found['peak'] / 1e9:.2f} GB | {found['rows']:.3%} |",
+            f"{found['processor']:.1f} | {found['peak'] / 1e9:.2f} GB | {found['rows']:.3%} | {found['pairs']:,.0f} |",
             flush=True,
         )
     if not given.keep:
