@@ -1,6 +1,7 @@
 """Fixtures that several files share."""
 
 import os
+import random
 
 import numpy as np
 import pytest
@@ -24,6 +25,16 @@ def _threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def global_state():
+    """Fails a test that draws from a global random state or sets it."""
+    before = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+    yield
+    assert random.getstate() == before[0]
+    assert (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), before[2])
 
 
 @pytest.fixture(scope="session")
