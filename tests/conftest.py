@@ -37,6 +37,21 @@ def global_state():
     assert torch.equal(torch.get_rng_state(), before[2])
 
 
+@pytest.fixture
+def no_data_of_this_machine(tmp_path, monkeypatch):
+    """No data of this machine is found: not in the working folder, the home folder or the environment."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path / "home")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    monkeypatch.delenv("POOLWISE_DATA", raising=False)
+
+
+@pytest.fixture
+def draw():
+    return np.random.default_rng(0)
+
+
 @pytest.fixture(scope="session")
 def digits():
     """`[1797, 10, 10]` real log-probabilities: ten logistic regressions, each on a bootstrap sample of 20 labels."""
