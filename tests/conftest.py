@@ -52,6 +52,12 @@ def draw():
     return np.random.default_rng(0)
 
 
+@pytest.fixture
+def one_thread():
+    """Operations this small take longest when they are split."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def digits():
     """`[1797, 10, 10]` real log-probabilities: ten logistic regressions, each on a bootstrap sample of 20 labels."""
