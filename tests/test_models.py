@@ -101,6 +101,23 @@ def test_the_channels_last_layout_changes_nothing(name):
 # Dropout
 
 
+@pytest.mark.parametrize(("name", "count"), [("batchbald-cnn", 3), ("emnist-cnn", 4), ("cifar-cnn", 4)])
+def test_each_layer_can_have_a_rate_of_its_own(name, count):
+    rates = [0.1 * (n + 1) for n in range(count)]
+    model = made(name, dropout=tuple(rates))
+    assert [m.p for m in model.modules() if isinstance(m, nn.Dropout | nn.Dropout2d)] == rates
+
+
+def test_dropped_elements_are_dropped_before_pooling():
+    model = made("batchbald-cnn", dropout=(0.25, 0.25, 0.5), drop="elements").train()
+    names = [name for name, _ in model.named_children()]
+    assert names.index("convolution1") < names.index("dropout1") < names.index("pool1")
+    torch.manual_seed(0)
+    share_of_zeros = (model.dropout1(torch.ones(64, 8, 10, 10)) == 0).float().mean(dim=(2, 3))
+    assert share_of_zeros.min() > 0  # every channel loses some of its elements,
+    assert share_of_zeros.max() < 1  # and none is lost as a whole
+
+
 @pytest.mark.parametrize(
     ("name", "channels", "units"),
     [("batchbald-cnn", 2, 1), ("emnist-cnn", 3, 1), ("cifar-cnn", 3, 1), ("resnet-18", 0, 1), ("mlp", 0, 1)],
@@ -275,9 +292,15 @@ def test_an_unknown_name_gets_the_nearest_and_the_list():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("batchbald-cnn", {"drop": 0.5}, r"no parameter 'drop'\. Its parameters: dropout=0.5, padding=0\."),
+        (
+            "batchbald-cnn",
+            {"rate": 1},
+            r"no parameter 'rate'\. Its parameters: dropout=0.5, drop='channels', padding=0\.",
+        ),
         ("linear", {"dropout": 0.5}, r"no parameter 'dropout'\. Its parameters: none\."),
-        ("batchbald-cnn", {"dropout": "half"}, r"dropout must be a number, not 'half'"),
+        ("batchbald-cnn", {"dropout": "half"}, r"dropout must be a number from 0 to less than 1, not 'half'"),
+        ("batchbald-cnn", {"dropout": (0.5, 0.5)}, r"one rate, or 3 of them \(one per layer\), not 2"),
+        ("batchbald-cnn", {"drop": "rows"}, r"drop must be one of 'channels', 'elements', not 'rows'"),
         ("batchbald-cnn", {"dropout": 1.0}, r"from 0 to less than 1, not 1\.0"),
         ("mlp", {"dropout": -0.1}, r"from 0 to less than 1, not -0\.1"),
         ("batchbald-cnn", {"padding": -1}, r"padding must be a whole number of at least 0, not -1"),

@@ -88,7 +88,11 @@ def test_a_file_is_what_its_name_says_at_the_paper_s_settings(file):
         augment = None if data == "svhn" else "crop-flip"
         assert config.training == dataclasses.replace(Training.resnet(), batch_size=50, augment=augment)
     elif network != "transformer":
-        assert config.model.parameters["dropout"] == 0.5
+        rates, drop = config.model.parameters["dropout"], config.model.parameters["drop"]
+        if posterior == "dropout":
+            assert (rates, drop) == (0.5, "channels")
+        else:  # as the network of ensembles was released
+            assert (set(rates[:-1]), rates[-1], drop) == ({0.25}, 0.5, "elements")
         assert (config.training.optimiser, config.training.learning_rate) == ("adam", 1e-3)
         assert posterior == "ensemble" or config.posterior.samples == 100
 

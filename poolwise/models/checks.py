@@ -42,5 +42,14 @@ def rate(dropout: float) -> float:
     return float(dropout)
 
 
+def rates(dropout: float | Sequence[float], layers: int) -> tuple[float, ...]:
+    """One dropout rate for each layer, from one for all of them or from as many as there are layers."""
+    if isinstance(dropout, str) or not isinstance(dropout, Sequence):
+        return (rate(dropout),) * layers
+    if len(dropout) != layers:
+        raise ParameterError(f"dropout must be one rate, or {layers} of them (one per layer), not {len(dropout)}.")
+    return tuple(rate(one) for one in dropout)
+
+
 def _whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)

@@ -6,18 +6,23 @@ with multiplication by a number of at least 0, so dropping last is the same func
 order: pooling and ReLU run on what no mask has touched yet, and everything up to the first dropout layer is shared by
 all samples of Monte Carlo dropout. For the same reason ReLU comes before the dropout of the hidden layer.
 
+With `drop="elements"` single activations are dropped instead of whole channels. The maximum over a window then depends
+on which of its elements are dropped, so this dropout stays in front of the pooling.
+
 The networks are flat `nn.Sequential`s, so `network[:n]` is a network too. Convolution, pooling, ReLU and dropout all
 keep the channels-last layout: `network.to(memory_format=torch.channels_last)` is faster on most processors.
 """
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from torch import nn
 
-from poolwise.errors import ShapeError
+from poolwise.errors import ParameterError, ShapeError
 from poolwise.models import checks
+
+Drop = Literal["channels", "elements"]
 
 
 class _Block(NamedTuple):
@@ -31,20 +36,35 @@ class _Block(NamedTuple):
         return max(0, convolved // 2 if self.pool else convolved)
 
 
-def batchbald_cnn(input_shape: Sequence[int], classes: int, *, dropout: float = 0.5, padding: int = 0) -> nn.Sequential:
+def batchbald_cnn(
+    input_shape: Sequence[int],
+    classes: int,
+    *,
+    dropout: float | Sequence[float] = 0.5,
+    drop: Drop = "channels",
+    padding: int = 0,
+) -> nn.Sequential:
     """The network of Kirsch et al. (2019) for MNIST: 5×5 convolutions of 32 and 64 channels, then 128 units.
 
     Args:
         input_shape: (channels, height, width); images of at least 16×16, smaller ones with padding.
         classes: number of classes.
-        dropout: rate of all three dropout layers.
+        dropout: rate of all three dropout layers, or one rate for each.
+        drop: what dropout removes after a convolution: whole channels, or single elements.
         padding: zeros around each convolution's input. 0 is as in the authors' program; 2 keeps the size, for
             images such as the 8×8 digits of scikit-learn.
     """
-    return _cnn(input_shape, classes, [_Block(32, 5), _Block(64, 5)], 128, dropout, padding)
+    return _cnn(input_shape, classes, [_Block(32, 5), _Block(64, 5)], 128, dropout, drop, padding)
 
 
-def emnist_cnn(input_shape: Sequence[int], classes: int, *, dropout: float = 0.5, padding: int = 0) -> nn.Sequential:
+def emnist_cnn(
+    input_shape: Sequence[int],
+    classes: int,
+    *,
+    dropout: float | Sequence[float] = 0.5,
+    drop: Drop = "channels",
+    padding: int = 0,
+) -> nn.Sequential:
     """The network of Kirsch et al. (2019) for EMNIST: 3×3 convolutions of 32, 64 and 128 channels, then 512 units.
 
     As in the authors' program, the first and the last convolution are followed by pooling, the second is not.
@@ -52,37 +72,53 @@ def emnist_cnn(input_shape: Sequence[int], classes: int, *, dropout: float = 0.5
     Args:
         input_shape: (channels, height, width); images of at least 14×14, smaller ones with padding.
         classes: number of classes.
-        dropout: rate of all four dropout layers.
+        dropout: rate of all four dropout layers, or one rate for each.
+        drop: what dropout removes after a convolution: whole channels, or single elements.
         padding: zeros around each convolution's input. 0 is as in the authors' program; 1 keeps the size.
     """
-    return _cnn(input_shape, classes, [_Block(32, 3), _Block(64, 3, pool=False), _Block(128, 3)], 512, dropout, padding)
+    blocks = [_Block(32, 3), _Block(64, 3, pool=False), _Block(128, 3)]
+    return _cnn(input_shape, classes, blocks, 512, dropout, drop, padding)
 
 
-def cifar_cnn(input_shape: Sequence[int], classes: int, *, dropout: float = 0.25) -> nn.Sequential:
+def cifar_cnn(
+    input_shape: Sequence[int], classes: int, *, dropout: float | Sequence[float] = 0.25, drop: Drop = "channels"
+) -> nn.Sequential:
     """A small network for 32×32 colour images: padded 3×3 convolutions of 64, 128 and 256 channels, then 256 units.
 
     Args:
         input_shape: (channels, height, width); images of at least 8×8.
         classes: number of classes.
-        dropout: rate of all four dropout layers.
+        dropout: rate of all four dropout layers, or one rate for each.
+        drop: what dropout removes after a convolution: whole channels, or single elements.
     """
-    return _cnn(input_shape, classes, [_Block(64, 3), _Block(128, 3), _Block(256, 3)], 256, dropout, padding=1)
+    return _cnn(input_shape, classes, [_Block(64, 3), _Block(128, 3), _Block(256, 3)], 256, dropout, drop, padding=1)
 
 
 def _cnn(
-    input_shape: Sequence[int], classes: int, blocks: list[_Block], hidden: int, dropout: float, padding: int
+    input_shape: Sequence[int],
+    classes: int,
+    blocks: list[_Block],
+    hidden: int,
+    dropout: float | Sequence[float],
+    drop: Drop,
+    padding: int,
 ) -> nn.Sequential:
     channels, *size = checks.image_shape(input_shape)
     checks.count(classes, "classes")
     checks.count(padding, "padding", least=0)
-    checks.rate(dropout)
+    *rates, last_rate = checks.rates(dropout, len(blocks) + 1)
+    if drop not in ("channels", "elements"):
+        raise ParameterError(f"drop must be 'channels' or 'elements', not {drop!r}.")
     layers: OrderedDict[str, nn.Module] = OrderedDict()
-    for number, block in enumerate(blocks, 1):
+    for number, (block, rate) in enumerate(zip(blocks, rates, strict=True), 1):
         layers[f"convolution{number}"] = nn.Conv2d(channels, block.channels, block.kernel, padding=padding)
+        if drop == "elements":
+            layers[f"dropout{number}"] = nn.Dropout(rate)
         if block.pool:
             layers[f"pool{number}"] = nn.MaxPool2d(2)
         layers[f"relu{number}"] = nn.ReLU()
-        layers[f"dropout{number}"] = nn.Dropout2d(dropout)
+        if drop == "channels":
+            layers[f"dropout{number}"] = nn.Dropout2d(rate)
         channels, size = block.channels, [block.size(side, padding) for side in size]
     if 0 in size:
         raise ShapeError(
@@ -93,6 +129,6 @@ def _cnn(
     layers["flatten"] = nn.Flatten()
     layers["hidden"] = nn.Linear(channels * size[0] * size[1], hidden)
     layers["relu"] = nn.ReLU()
-    layers["dropout"] = nn.Dropout(dropout)
+    layers["dropout"] = nn.Dropout(last_rate)
     layers["head"] = nn.Linear(hidden, classes)
     return nn.Sequential(layers)
