@@ -1,21 +1,26 @@
 """Poolwise chooses which unlabelled examples to label next, in large batches, for deep Bayesian models."""
 
-from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection, stopping
-from poolwise.data.pool import Pool
-from poolwise.errors import PrefilterWarning, SaturationWarning
-from poolwise.learner import ActiveLearner
-from poolwise.posteriors.folder import write_predictions
-from poolwise.posteriors.trained import ensemble, mc_dropout
-from poolwise.predictions import Predictions
-from poolwise.query import Query
-from poolwise.registry import methods
-from poolwise.rounds import Round
-from poolwise.selection.batch import Batch, Diagnostics
-from poolwise.selection.select import select
-from poolwise.simulation import simulate
-from poolwise.training import Training
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection
+    from poolwise.data.pool import Pool
+    from poolwise.errors import PrefilterWarning, SaturationWarning
+    from poolwise.learning import stopping
+    from poolwise.learning.learner import ActiveLearner
+    from poolwise.learning.query import Query
+    from poolwise.learning.rounds import Round
+    from poolwise.learning.simulation import simulate
+    from poolwise.posteriors.folder import write_predictions
+    from poolwise.posteriors.trained import ensemble, mc_dropout
+    from poolwise.predictions import Predictions
+    from poolwise.selection.batch import Batch, Diagnostics
+    from poolwise.selection.registry import methods
+    from poolwise.selection.select import select
+    from poolwise.training import Training
+
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "ActiveLearner",
@@ -44,3 +49,39 @@ __all__ = [
     "stopping",
     "write_predictions",
 ]
+
+# Where each public name lives. PyTorch takes a second to import, so a name is loaded when it is first used.
+_HOMES = {
+    "ActiveLearner": "poolwise.learning.learner",
+    "Batch": "poolwise.selection.batch",
+    "Diagnostics": "poolwise.selection.batch",
+    "Pool": "poolwise.data.pool",
+    "Predictions": "poolwise.predictions",
+    "PrefilterWarning": "poolwise.errors",
+    "Query": "poolwise.learning.query",
+    "Round": "poolwise.learning.rounds",
+    "SaturationWarning": "poolwise.errors",
+    "Training": "poolwise.training",
+    "ensemble": "poolwise.posteriors.trained",
+    "mc_dropout": "poolwise.posteriors.trained",
+    "methods": "poolwise.selection.registry",
+    "select": "poolwise.selection.select",
+    "simulate": "poolwise.learning.simulation",
+    "write_predictions": "poolwise.posteriors.folder",
+}
+_MODULES = {"stopping": "poolwise.learning.stopping"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        found = getattr(import_module(_HOMES[name]), name)
+    elif name in __all__:
+        found = import_module(_MODULES.get(name, f"{__name__}.{name}"))
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

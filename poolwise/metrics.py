@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from poolwise import memory as budget
+from poolwise import budget
+from poolwise.arrays import Array, as_array, as_view
 from poolwise.data.examples import as_labels
 from poolwise.errors import EmptyPoolError, LabelError, ShapeError
 from poolwise.information.entropies import mean_prediction
 from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions import Predictions
-from poolwise.predictions.arrays import Array, as_array, as_view
 from poolwise.predictions.validation import check_block
 from poolwise.progress import Report, silent
 

@@ -12,12 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from poolwise.arrays import Array
 from poolwise.data.augmentation import crop_and_flip
 from poolwise.data.examples import Examples, needed_labels
 from poolwise.errors import MissingInputError, ParameterError, TrainingError
 from poolwise.models.inputs import network_inputs
 from poolwise.models.members import Single, Stack
-from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.seeding import child_seed, stream, torch_generator
 

@@ -23,6 +23,7 @@ import poolwise as pw
 from poolwise import errors, metrics
 from poolwise.data.examples import TensorExamples, TextExamples
 from poolwise.posteriors.committee import Committee
+from poolwise.seeding import stream
 
 TEXTS = ["good film", "bad film", "good book", "bad book", "a good good play", "a bad bad play", "dull", "bright"] * 3
 TONES = np.array([0, 1, 0, 1, 0, 1, 1, 0] * 3)
@@ -68,7 +69,7 @@ def test_a_bootstrap_committee_is_clones_on_bootstrap_samples(data):
     found = probs(Committee(GaussianNB(var_smoothing=0.1), 3).fit((x[:100], y[:100]), seed=5).predict(x[100:150]))
     flat = x.flatten(1).double().numpy()
     for k in range(3):
-        drawn = pw.seeding.stream(5, "bootstrap", k).integers(100, size=100)
+        drawn = stream(5, "bootstrap", k).integers(100, size=100)
         expected = GaussianNB(var_smoothing=0.1).fit(flat[drawn], y[drawn]).predict_proba(flat[100:150])
         np.testing.assert_allclose(found[:, k], expected, atol=1e-6)
 
@@ -78,7 +79,7 @@ def test_the_members_of_a_forest_are_its_trees(forest, data):
     """Their average is the forest's own prediction, also where labels are not 0, 1, 2, ..."""
     x, y = data[0], data[1] % 4 * 2 + 1
     committee = Committee(forest(7, max_depth=3)).fit((x[:200], y[:200]), seed=1)
-    state = int(pw.seeding.stream(1, "random_state", 0, "random_state").integers(2**31))
+    state = int(stream(1, "random_state", 0, "random_state").integers(2**31))
     flat = x.flatten(1).numpy()
     alone = forest(7, max_depth=3, random_state=state).fit(flat[:200], y[:200])
     found = probs(committee.predict(x[200:300]))
@@ -135,7 +136,7 @@ def test_a_class_that_a_bootstrap_sample_lacks_gets_probability_zero(data):
     few = np.concatenate([np.flatnonzero(y == c)[:2] for c in (0, 3, 4)])
     found = probs(Committee(LogisticRegression(), 20).fit((x[few], y[few])).predict(x[:40]))
     for k in range(20):
-        drawn = y[few][pw.seeding.stream(0, "bootstrap", k).integers(6, size=6)]
+        drawn = y[few][stream(0, "bootstrap", k).integers(6, size=6)]
         assert np.array_equal(found[:, k].max(0) > 0, np.isin(np.arange(5), drawn))  # a regression is never at zero
     assert (found.max(0)[:, [0, 3, 4]] == 0).any()
 

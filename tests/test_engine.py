@@ -11,9 +11,9 @@ from pools import messy, normalise, one_hot, pool
 
 import poolwise as pw
 from poolwise.selection import engine as lazy
-from poolwise.selection import race
 from poolwise.selection.batchbald import JointInformation
 from poolwise.selection.posterior_coverage import Coverage
+from poolwise.selection.power_sampling import run as sample_by_power
 from poolwise.selection.task import Task
 
 FORMS = [*((form, "unordered") for form in ("normalised", "max", "mean", "sum")), ("sum", "ordered")]
@@ -208,7 +208,9 @@ def test_lazy_and_full_draw_the_same_points_when_gains_collapse():
         found = []
         for engine in ("lazy", "full"):
             objective = Discount(values, group, factor=1.5e-4)
-            found.append(race.run(objective, 2, 1.0, np.random.default_rng(seed), engine=engine).indices.tolist())
+            found.append(
+                sample_by_power(objective, 2, 1.0, np.random.default_rng(seed), engine=engine).indices.tolist()
+            )
         assert found[0] == found[1]
 
 

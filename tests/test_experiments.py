@@ -376,7 +376,8 @@ def test_datasets_command_lists_all(monkeypatch, capsys):
 
 
 def test_every_configuration_of_the_project_is_valid():
-    files = sorted((Path(__file__).parent.parent / "configs").rglob("*.toml"))
-    assert files
+    root = Path(__file__).parents[1]
+    files = [*root.glob("configs/*.toml"), *root.glob("paper/configs/*/*.toml")]
+    assert len(files) > 90
     for file in files:
         assert isinstance(read_config(file), Config)

@@ -15,10 +15,10 @@ from torch.utils.data import Dataset
 import poolwise as pw
 from poolwise import errors
 from poolwise.data.examples import as_examples
+from poolwise.learning.rounds import Round
+from poolwise.learning.stopping import Budget, Stable, Target
 from poolwise.metrics import kappa
 from poolwise.posteriors import Committee, DeepEnsemble, DropoutEnsemble, MCDropout
-from poolwise.rounds import Round
-from poolwise.stopping import Budget, Stable, Target
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -490,17 +490,17 @@ def test_a_selection_that_fails_leaves_the_learner_as_it_was(monkeypatch, tmp_pa
     simulation = pw.simulate(this, Y, 21)
     next(simulation)
     this.fit()
-    real, before = pw.learner.select, picture(this)
+    real, before = pw.select, picture(this)
 
     def fail(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poolwise.learner.select", fail)
+    monkeypatch.setattr("poolwise.learning.learner.select", fail)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             this.query()
         assert picture(this) == before
-    monkeypatch.setattr("poolwise.learner.select", real)
+    monkeypatch.setattr("poolwise.learning.learner.select", real)
     list(pw.simulate(this, Y, 21))
     assert history(this) == history(reference)  # agreement of a model with itself would be 1
 

@@ -15,9 +15,9 @@ from sklearn.linear_model import LogisticRegression
 import poolwise as pw
 from poolwise import errors
 from poolwise.cli import main
-from poolwise.query import Query
-from poolwise.registry import find
+from poolwise.learning.query import Query
 from poolwise.selection.batch import Diagnostics, Prefilter
+from poolwise.selection.registry import find
 
 BOUNDED = [name for name, method in pw.methods().items() if method.bound is not None]
 

@@ -24,9 +24,9 @@ from poolwise.cluster.answering import must_answer
 from poolwise.cluster.shards import of_references
 from poolwise.errors import ClusterError, FileError, MissingInputError, NotFiniteError, ParameterError
 from poolwise.experiments import execute_all, read_config
+from poolwise.learning.query import Query
 from poolwise.posteriors.trained import trained
 from poolwise.predictions import ShardWriter
-from poolwise.query import Query
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'poolwise[ray]'")
 

@@ -17,12 +17,12 @@ from poolwise import errors
 from poolwise.reports import write_report
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.figures import MOST_IMAGES, fold, spread, tile
-from poolwise.reports.looks import RANDOM, choose_looks
+from poolwise.reports.line_styles import RANDOM, choose_looks
 from poolwise.reports.numbers import points, seconds
 from poolwise.reports.paired import Difference, difference, holm, interval
 from poolwise.reports.records import read_runs, read_thumbnails
 from poolwise.reports.tables import curves, difference_curves, summaries
-from poolwise.reports.words import statements
+from poolwise.reports.verdicts import statements
 
 
 def write_run(root, label, accuracy, seed=0, *, finished=True, first=20, step=10, torn="", **description):

@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poolwise import registry
-from poolwise.cli import main
+from paper import cost, experiments
+from paper.command import main
+from paper.draw import Drawn, draw
+from paper.targets import TARGETS, find_targets
 from poolwise.data.specs import find_spec
 from poolwise.errors import FileError, ParameterError
 from poolwise.experiments import Config, read_config
@@ -21,12 +23,10 @@ from poolwise.experiments.config import DataConfig
 from poolwise.models.registry import _find
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.records import Round, Run, Setting
-from poolwise.reproduce import cost, experiments
-from poolwise.reproduce.draw import Drawn, draw
-from poolwise.reproduce.targets import TARGETS, find_targets
+from poolwise.selection import registry
 from poolwise.training import Training
 
-CONFIGS = Path(__file__).parents[1] / "configs"
+CONFIGS = Path(__file__).parents[1] / "paper" / "configs"
 PAPER = sorted((CONFIGS / "paper").glob("*.toml"))
 FIGURES = [target for target in TARGETS if target.kind != "table"]
 
@@ -285,7 +285,7 @@ def call(monkeypatch, capsys):
     """Run a command: its exit code, what it printed, and what it said."""
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["poolwise", "reproduce", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", ["paper", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main()
         said = capsys.readouterr()
@@ -333,7 +333,7 @@ def test_what_fails_in_a_run_is_said_once(configs, tmp_path, call):
 
 
 def test_an_experiment_of_two_figures_is_run_once(configs, tmp_path, call, monkeypatch):
-    monkeypatch.setattr("poolwise.cli.reproduce.find_targets", lambda name: [TARGETS[2], TARGETS[7]])
+    monkeypatch.setattr("paper.command.find_targets", lambda name: [TARGETS[2], TARGETS[7]])
     code, out, err = call("all", "--configs", configs, "-o", tmp_path / "runs", "--seeds", 1)
     assert code == 0
     assert "figure-8-quick.png" in out
@@ -368,7 +368,7 @@ def test_tables_are_measured_by_their_own_module(tmp_path, call, monkeypatch, na
         show("measuring")
         return [output / "page.md"]
 
-    monkeypatch.setattr(f"poolwise.reproduce.timings.{name.replace('-', '_')}", measured)
+    monkeypatch.setattr(f"paper.timings.{name.replace('-', '_')}", measured)
     code, out, err = call(name, "--scale", "paper", "-o", tmp_path)
     assert code == 0
     assert seen == [(tmp_path / "results", "paper")]

@@ -21,9 +21,9 @@ from small_networks import values
 
 import poolwise as pw
 from poolwise import errors
+from poolwise.learning.rounds import Round
+from poolwise.learning.stopping import Stable, Target
 from poolwise.posteriors import Committee, DeepEnsemble, MCDropout
-from poolwise.rounds import Round
-from poolwise.stopping import Stable, Target
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 import poolwise as pw
 from poolwise.predictions import Predictions
-from poolwise.selection import race
+from poolwise.selection.power_sampling import run as sample_by_power
 from poolwise.selection.ranking import draw
 from poolwise.selection.redundancy import PairwiseRedundancy
 from poolwise.selection.task import Task
@@ -91,7 +91,7 @@ def test_the_race_draws_sequences_by_the_power_of_their_gains(alpha, mean, engin
     )
     generator = np.random.default_rng(1)
     runs = 10_000 if engine == "lazy" else 2_500
-    found = [race.run(Gains(own, loss, mean), 3, alpha, generator, engine=engine).indices for _ in range(runs)]
+    found = [sample_by_power(Gains(own, loss, mean), 3, alpha, generator, engine=engine).indices for _ in range(runs)]
     assert_distributed(count(found), expected)
 
 
@@ -106,7 +106,7 @@ def test_the_race_stays_exact_when_almost_every_proposal_fails(mean):
         lambda picks: oracles.power_weights(Gains(own, loss, mean).of(everything, picks), 2.0), 4, 2
     )
     generator = np.random.default_rng(2)
-    found = [race.run(Gains(own, loss, mean), 2, 2.0, generator).indices for _ in range(300)]
+    found = [sample_by_power(Gains(own, loss, mean), 2, 2.0, generator).indices for _ in range(300)]
     assert_distributed(count(found), expected)
 
 
@@ -116,7 +116,7 @@ def test_the_race_stays_exact_when_almost_every_proposal_fails(mean):
 def test_the_race_ends_when_gains_are_nearly_nothing(mean, left):
     own = np.array([1.0, 2.0, 3.0, 2.0])
     loss = np.repeat(own[:, None] * (1 - left), 4, 1)
-    picks = race.run(Gains(own, loss, mean), 4, 5.0, np.random.default_rng(0))
+    picks = sample_by_power(Gains(own, loss, mean), 4, 5.0, np.random.default_rng(0))
     assert sorted(picks.indices.tolist()) == [0, 1, 2, 3]
 
 
@@ -128,7 +128,9 @@ def test_the_race_draws_uniformly_once_nothing_can_be_gained():
         lambda picks: oracles.power_weights(Gains(own, loss).of(everything, picks), 1.0), 5, 2
     )
     generator = np.random.default_rng(0)
-    assert_distributed(count(race.run(Gains(own, loss), 2, 1.0, generator).indices for _ in range(2000)), expected)
+    assert_distributed(
+        count(sample_by_power(Gains(own, loss), 2, 1.0, generator).indices for _ in range(2000)), expected
+    )
 
 
 @pytest.mark.parametrize("redundancy", REDUNDANCIES)
@@ -147,7 +149,7 @@ def test_power_lbb_draws_sequences_by_its_gains(redundancy, alpha):
     for seed in range(1000):
         task = Task(predictions, 3, seed)
         objective = PairwiseRedundancy(task, redundancy, "unordered")
-        found.append(race.run(objective, 3, alpha, task.generator("race")).indices)
+        found.append(sample_by_power(objective, 3, alpha, task.generator("race")).indices)
     assert_distributed(count(found), expected)
 
 

@@ -7,13 +7,13 @@ import zlib
 import numpy as np
 import pytest
 
+from paper.study.claims import PAPER, claims
+from paper.study.compare import Records, compare, told_apart, versus
+from paper.study.page import CONDITIONS, write_page
 from poolwise.errors import FileError
 from poolwise.reports import write_report
 from poolwise.reports.archive import read_archive, write_archive
 from poolwise.reports.records import Round, Run, Setting
-from study.claims import PAPER, claims
-from study.compare import Records, compare, told_apart, versus
-from study.page import CONDITIONS, write_page
 
 TIMES = {("BatchBALD", 10): 0.5, ("Large BB", 10): 0.1, ("BatchBALD", 20): 4.0, ("Large BB", 20): 0.1}
 LABELS = (
@@ -191,7 +191,7 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
     records = Records([made for group in study().groups.values() for made in group.everything] + more)
     text = write_page(records, Records([]), Records([]), {}, tmp_path).read_text()
     assert "no part in any of that (ag-news, cifar-10 and svhn):" in text
-    assert "configs/coverage`): unbalanced" not in text
+    assert "paper/configs/coverage`): unbalanced" not in text
     assert "nan" not in text
     assert "complexity.md" not in text
 

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 import poolwise as pw
+from paper import timings
+from paper.timings import durations, growth, pages, pools
+from paper.timings.durations import PAPER_SECONDS, TIMED, PoolSizes
+from paper.timings.growth import ALL_PAIRS, ALL_POINTS, GROWING, GrowthSizes, Line, Shape, paper_cost
+from paper.timings.pools import synthetic, trained
+from paper.timings.stopwatch import Exponent, Timed, fit_exponent, time_selection
 from poolwise.errors import MissingInputError, ParameterError
-from poolwise.reproduce import timings
-from poolwise.reproduce.timings import durations, growth, pages, pools
-from poolwise.reproduce.timings.durations import PAPER_SECONDS, TIMED, PoolSizes
-from poolwise.reproduce.timings.growth import ALL_PAIRS, ALL_POINTS, GROWING, GrowthSizes, Line, Shape, paper_cost
-from poolwise.reproduce.timings.pools import synthetic, trained
-from poolwise.reproduce.timings.stopwatch import Exponent, Timed, fit_exponent, time_selection
 
 TINY = GrowthSizes(
     Shape(N=40, b=3, C=3, K=3),
@@ -121,7 +121,7 @@ def test_table_1_writes_what_it_measured(tmp_path: Path, monkeypatch: pytest.Mon
     assert lines[ALL_PAIRS, "N"]["runs"][-1]["pairs"] > lines["bald", "N"]["runs"][-1]["pairs"] == 0
     for line in record["lines"]:
         assert line["best"] == [min(run["seconds"]) for run in line["runs"]]
-    for heading in ("## N", "## b", "## C", "## K", "complexity.png", "(m = 30)", "poolwise reproduce table-1"):
+    for heading in ("## N", "## b", "## C", "## K", "complexity.png", "(m = 30)", "python -m paper table-1"):
         assert heading in page
     assert_tables(page)
     assert paths[2].read_bytes().startswith(b"\x89PNG")
@@ -200,7 +200,7 @@ def test_an_ensemble_is_the_same_each_time_and_says_when_mnist_is_missing(monkey
 
 
 def test_missing_matplotlib_is_said_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "poolwise.reproduce.timings.figures", None)
+    monkeypatch.setitem(sys.modules, "paper.timings.figures", None)
     for table in (timings.table_1, timings.table_2):
         with pytest.raises(MissingInputError, match="Matplotlib"):
             table(Path("nowhere"), "paper", quiet)

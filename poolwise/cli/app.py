@@ -20,6 +20,11 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; expected errors end with exit code 2 and one message."""
+    run_app(app)
+
+
+def run_app(app: typer.Typer) -> None:
+    """Run any command line in the same way."""
     try:
         try:
             app()

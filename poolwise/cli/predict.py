@@ -14,7 +14,7 @@ from poolwise.cli.engines import AddressOption, EngineOption, working
 from poolwise.cli.progress import bar
 from poolwise.data import SPECS, Examples, load, open_data
 from poolwise.errors import ParameterError
-from poolwise.learner import ActiveLearner
+from poolwise.learning.learner import ActiveLearner
 from poolwise.models.saved import read_network
 from poolwise.posteriors import Posterior, write_predictions
 from poolwise.posteriors.trained import trained

@@ -13,12 +13,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from poolwise import __version__, cluster, registry
+from poolwise import __version__, cluster
 from poolwise.cli.app import app
 from poolwise.cli.engines import AddressOption, EngineOption, working
 from poolwise.cli.progress import bar
 from poolwise.errors import FileError, ParameterError, PrefilterWarning, SaturationWarning
 from poolwise.predictions import Kind, Layout, Predictions
+from poolwise.selection import registry
 from poolwise.selection.batch import Batch
 from poolwise.selection.select import select as run_selection
 from poolwise.storage import replacing

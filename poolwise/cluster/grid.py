@@ -13,8 +13,8 @@ from poolwise.errors import PoolwiseError
 from poolwise.experiments.config import Config
 from poolwise.experiments.grid import Progress, Show, runs_of
 from poolwise.experiments.run import Run, execute, finished
+from poolwise.learning.rounds import Round
 from poolwise.parallel import threads_an_operation
-from poolwise.rounds import Round
 
 # How often (seconds) to look how far the runs are.
 _LOOK = 0.5

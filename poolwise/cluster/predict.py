@@ -8,7 +8,8 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from poolwise import memory as budget
+from poolwise import budget
+from poolwise.arrays import Array
 from poolwise.cluster.session import RETRIES, gather, library, must_have
 from poolwise.cluster.shards import of_references, open_folder
 from poolwise.data.examples import Examples, as_examples
@@ -17,9 +18,8 @@ from poolwise.posteriors import Posterior
 from poolwise.posteriors.folder import begin, predict_rows, probe
 from poolwise.posteriors.posterior import NetworkPosterior
 from poolwise.predictions import Predictions
-from poolwise.predictions.arrays import Array
 from poolwise.predictions.manifest import Shard
-from poolwise.predictions.part import Part
+from poolwise.predictions.shard_file import Part
 from poolwise.predictions.writing import SHARD_BYTES, ShardWriter
 from poolwise.progress import Report, silent
 

@@ -18,17 +18,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from poolwise.cluster.rows import RowCache
+from poolwise.arrays import Array, as_array, as_view
+from poolwise.cluster.row_cache import RowCache
 from poolwise.cluster.session import RETRIES, gather, library
 from poolwise.errors import FileError, ParameterError
 from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions import Kind, Layout, Predictions
-from poolwise.predictions.arrays import Array, as_array, as_view
 from poolwise.predictions.manifest import NAME, checksum
+from poolwise.predictions.passes import Walk
 from poolwise.predictions.shards import ShardSource
 from poolwise.predictions.sources import Source, array_source
 from poolwise.predictions.traffic import Traffic
-from poolwise.predictions.walking import Walk
 
 Result = TypeVar("Result")
 

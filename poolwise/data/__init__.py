@@ -13,7 +13,7 @@ from poolwise.data.examples import (
     as_labels,
     needed_labels,
 )
-from poolwise.data.own import OpenedData, open_data
+from poolwise.data.opening import OpenedData, open_data
 from poolwise.data.repeats import Repeated
 from poolwise.data.specs import SPECS, Form, Hub, Spec, find_spec
 from poolwise.data.tokens import TokenExamples, tokenise

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from poolwise.arrays import Array, as_view
 from poolwise.data.examples import Examples, TensorExamples, TextExamples
 from poolwise.data.formats.source import Raw, Source
 from poolwise.data.hub import read_hub
@@ -13,7 +14,6 @@ from poolwise.data.repeats import Repeated
 from poolwise.data.search import VARIABLE, places, search
 from poolwise.data.specs import SPECS, Kind, Spec, find_spec
 from poolwise.errors import FileError, ParameterError
-from poolwise.predictions.arrays import Array, as_view
 
 
 @dataclass(frozen=True)

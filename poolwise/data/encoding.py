@@ -20,12 +20,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from poolwise.arrays import Array
 from poolwise.data import checkpoints
 from poolwise.data.examples import TensorExamples, TextExamples, as_examples
 from poolwise.data.tokens import PADDING, blocks, least_length, tokens_of
 from poolwise.errors import FileError, ParameterError
 from poolwise.parallel import one_thread_an_operation, ordered_map
-from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.storage import replacing
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import default_collate
 
+from poolwise.arrays import Array, as_view
 from poolwise.errors import MissingInputError, ParameterError, ShapeError
-from poolwise.predictions.arrays import Array, as_view
 
 Inputs = Tensor | list[str]
 """A batch of inputs: a tensor whose first axis counts examples, or texts."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from poolwise.arrays import Array
 from poolwise.errors import FileError
-from poolwise.predictions.arrays import Array
 
 UNKNOWN = -1
 """Stands for a label that nobody has given yet."""

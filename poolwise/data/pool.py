@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from poolwise.arrays import Array
 from poolwise.data.examples import Examples, Subset, as_examples, as_labels, needed_labels
 from poolwise.errors import LabelError, ParameterError
-from poolwise.predictions.arrays import Array
 from poolwise.seeding import stream
 
 

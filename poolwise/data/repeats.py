@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from poolwise.arrays import Array
 from poolwise.data.examples import Examples, TensorExamples
 from poolwise.errors import ParameterError
-from poolwise.predictions.arrays import Array
 from poolwise.seeding import stream
 
 # SplitMix64 (Steele, Lea and Flood 2014): the step of the counter, and two rounds of a shift and an odd factor.

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from poolwise.arrays import Array
 from poolwise.data import checkpoints
 from poolwise.data.examples import Examples, as_examples, as_labels
 from poolwise.errors import ParameterError, ShapeError
-from poolwise.predictions.arrays import Array
 
 PADDING = -1
 """Stands after the end of the shorter texts of a batch. No token has this id, so nothing of a text is taken for it."""

@@ -11,6 +11,7 @@ from torch import nn
 
 from poolwise import data as sources
 from poolwise import models
+from poolwise.arrays import Array
 from poolwise.data.encoding import default_cache, encoded
 from poolwise.data.examples import Examples, Subset, TensorExamples, as_examples
 from poolwise.data.patches import Patches
@@ -22,7 +23,6 @@ from poolwise.experiments.config import Config, DataConfig, ModelConfig
 from poolwise.models.inputs import network_inputs
 from poolwise.posteriors import DeepEnsemble, DropoutEnsemble, MCDropout, Posterior
 from poolwise.posteriors.posterior import Way
-from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.seeding import stream
 

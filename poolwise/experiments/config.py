@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
-from poolwise import registry
 from poolwise.data.tokens import MAX_LENGTH
 from poolwise.errors import ConfigError, FileError, ParameterError
 from poolwise.models.transformer import CHECKPOINT
+from poolwise.selection import registry
 from poolwise.training import Training
 
 

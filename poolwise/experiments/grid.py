@@ -16,7 +16,7 @@ from typing import Any
 from poolwise.errors import PoolwiseError
 from poolwise.experiments.config import Config
 from poolwise.experiments.run import Run, execute, finished
-from poolwise.rounds import Round
+from poolwise.learning.rounds import Round
 
 # How often (seconds) the process that watches looks for news.
 _LOOK = 0.2

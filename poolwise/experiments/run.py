@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from poolwise.arrays import Array
 from poolwise.errors import StateError
 from poolwise.experiments.build import Split, posterior, split, start
 from poolwise.experiments.config import Config, MethodConfig
-from poolwise.learner import ActiveLearner
+from poolwise.learning.learner import ActiveLearner
+from poolwise.learning.rounds import Round
+from poolwise.learning.simulation import simulate
 from poolwise.parallel import threads_an_operation
-from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
-from poolwise.rounds import Round
-from poolwise.simulation import simulate
 from poolwise.storage import make_folder, read_json, replacing, write_json
 
 _PACKAGES = ("poolwise", "torch", "numpy", "scikit-learn")

@@ -12,7 +12,7 @@ from poolwise.models.cnn import batchbald_cnn, cifar_cnn, emnist_cnn
 from poolwise.models.head import linear, mlp
 from poolwise.models.resnet import resnet_18
 from poolwise.models.transformer import transformer
-from poolwise.registry import Parameter
+from poolwise.parameters import Parameter
 
 _MODELS: dict[str, Callable[..., nn.Module]] = {
     "batchbald-cnn": batchbald_cnn,

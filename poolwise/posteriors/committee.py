@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from torch import Tensor
 
-from poolwise import memory as budget
+from poolwise import budget
+from poolwise.arrays import Array
 from poolwise.data.examples import Examples, Inputs, as_examples, needed_labels
 from poolwise.errors import EmptyPoolError, LabelError, MissingInputError, ParameterError, StateError
-from poolwise.posteriors.sheet import Sheet
+from poolwise.posteriors.buffer import Sheet
 from poolwise.predictions import Predictions
-from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.seeding import stream
 

@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from poolwise import memory as budget
+from poolwise import budget
+from poolwise.arrays import Array
 from poolwise.data.examples import Examples, Subset, as_examples
 from poolwise.errors import EmptyPoolError, FileError, MissingInputError
 from poolwise.posteriors.posterior import Posterior
 from poolwise.predictions import Predictions, ShardWriter
-from poolwise.predictions.arrays import Array
 from poolwise.predictions.manifest import PART
 from poolwise.progress import Report, silent
 

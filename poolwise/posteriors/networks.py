@@ -12,16 +12,16 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
+from poolwise.arrays import Array
 from poolwise.data.examples import Examples, TensorExamples
 from poolwise.errors import FileError, ParameterError, ShapeError
 from poolwise.models.inputs import layout, network_inputs
 from poolwise.models.modes import evaluating
 from poolwise.parallel import one_thread_an_operation, ordered_map
+from poolwise.posteriors.buffer import Sheet
 from poolwise.posteriors.consistent import ConsistentDropout
-from poolwise.posteriors.sheet import Sheet
 from poolwise.posteriors.thinned import ThinnedDropout, can_be_thinned
 from poolwise.predictions import Predictions
-from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.seeding import child_seed
 

@@ -9,7 +9,8 @@ import torch
 from joblib import Parallel, delayed
 from torch import nn
 
-from poolwise import memory as budget
+from poolwise import budget
+from poolwise.arrays import Array
 from poolwise.data.examples import Examples, as_examples, needed_labels
 from poolwise.errors import ParameterError, StateError
 from poolwise.models.initialise import build
@@ -17,7 +18,6 @@ from poolwise.models.members import can_train_at_once
 from poolwise.parallel import threads_an_operation
 from poolwise.posteriors import networks as shared
 from poolwise.predictions import Predictions
-from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.seeding import child_seed
 from poolwise.training import Outcome, Training, train

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from poolwise import memory as budget
+from poolwise import budget
 from poolwise.errors import ParameterError
 from poolwise.posteriors.mc_dropout import MCDropout
 from poolwise.posteriors.posterior import NetworkPosterior

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from poolwise.predictions.arrays import Array
+from poolwise.arrays import Array
 from poolwise.predictions.validation import check_block
 
 Kind = Literal["log-probs", "probs", "logits"]

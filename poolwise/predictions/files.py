@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from poolwise.arrays import Array, as_array
 from poolwise.errors import FileError
-from poolwise.predictions.arrays import Array, as_array
 from poolwise.predictions.tables import ENDINGS, is_tables, open_column
 from poolwise.storage import reading_arrays
 

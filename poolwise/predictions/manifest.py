@@ -8,8 +8,8 @@ from typing import Any, BinaryIO, Self, get_args
 
 import numpy as np
 
+from poolwise.arrays import Array, as_bytes
 from poolwise.errors import FileError
-from poolwise.predictions.arrays import Array, as_bytes
 from poolwise.predictions.blocks import Kind
 from poolwise.predictions.sources import Layout
 from poolwise.storage import read_json, write_json

@@ -7,16 +7,16 @@ from typing import Self, TypeVar, get_args
 
 import torch
 
-from poolwise import memory as budget
+from poolwise import budget
+from poolwise.arrays import Array, as_embeddings
 from poolwise.errors import NotFiniteError, NotNormalisedError, ParameterError, ShapeError
 from poolwise.parallel import one_thread_an_operation
-from poolwise.predictions.arrays import Array, as_embeddings
 from poolwise.predictions.blocks import Block, Kind
 from poolwise.predictions.files import open_array
+from poolwise.predictions.passes import FarSource, Walk
 from poolwise.predictions.shards import ShardSource, is_shards
 from poolwise.predictions.sources import Layout, Source, array_source, unflattened
 from poolwise.predictions.traffic import Traffic
-from poolwise.predictions.walking import FarSource, Walk
 from poolwise.progress import Report, silent
 
 Result = TypeVar("Result")

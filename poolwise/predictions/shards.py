@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from poolwise.arrays import Array, as_view
 from poolwise.errors import FileError
-from poolwise.predictions.arrays import Array, as_view
 from poolwise.predictions.manifest import EMBEDDINGS, NAME, PART, Manifest, checksum, find_embeddings, rows_checksum
 
 # Reading so many bytes more than are needed takes less time than another call.

@@ -6,8 +6,8 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor
 
+from poolwise.arrays import Array, as_array, as_view
 from poolwise.errors import EmptyPoolError, ParameterError, ShapeError
-from poolwise.predictions.arrays import Array, as_array, as_view
 
 Layout = Literal["NKC", "KNC", "NCK"]
 

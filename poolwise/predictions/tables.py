@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from poolwise.arrays import Array, as_bytes
 from poolwise.errors import FileError, MissingInputError, ShapeError
-from poolwise.predictions.arrays import Array, as_bytes
 
 ENDINGS = (".parquet", ".arrow", ".feather")
 # How an Arrow file with an index begins; and how one without ends, a stream, which Hugging Face `datasets` writes.

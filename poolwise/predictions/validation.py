@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from poolwise.arrays import Array
 from poolwise.errors import NotFiniteError, NotNormalisedError
-from poolwise.predictions.arrays import Array
 
 # How far the probabilities of one member may be from summing to one. Float16 keeps log-probabilities to about three
 # digits, so the sum moves by up to half a per cent on a thousand classes; such rows are renormalised after the check.

@@ -14,7 +14,7 @@ import numpy as np
 from poolwise.errors import FileError, ParameterError, ShapeError, StateError
 from poolwise.predictions.blocks import Kind
 from poolwise.predictions.manifest import DTYPES, EMBEDDINGS, NAME, PART, Manifest, Shard, find_embeddings
-from poolwise.predictions.part import Part, header
+from poolwise.predictions.shard_file import Part, header
 from poolwise.storage import replacing
 
 _LOCK = ".lock"

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from poolwise.predictions.arrays import Array
+from poolwise.arrays import Array
 from poolwise.reports.records import Run
 
 BASELINE = "random"

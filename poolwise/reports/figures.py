@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from sklearn.isotonic import isotonic_regression
 
-from poolwise.predictions.arrays import Array
-from poolwise.reports.looks import Look
+from poolwise.arrays import Array
+from poolwise.reports.line_styles import Look
 from poolwise.reports.numbers import seconds
 from poolwise.reports.profiles import Profile
 from poolwise.reports.tables import STAGES, Curve, DifferenceCurve, Summary

@@ -21,7 +21,7 @@ from poolwise.reports.paired import LEVEL
 from poolwise.reports.profiles import Profile, problems, profiles
 from poolwise.reports.records import Run, Setting, by_setting, read_runs
 from poolwise.reports.tables import Summary, summaries
-from poolwise.reports.words import Statement, counted, statements
+from poolwise.reports.verdicts import Statement, counted, statements
 from poolwise.storage import replacing
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy.stats import t as student
 
-from poolwise.predictions.arrays import Array
+from poolwise.arrays import Array
 
 CONFIDENCE = 0.95
 LEVEL = f"{100 * CONFIDENCE:.0f} %"

@@ -10,10 +10,10 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from poolwise.predictions.arrays import Array
+from poolwise.arrays import Array
 from poolwise.reports import figures
 from poolwise.reports.comparable import Comparable
-from poolwise.reports.looks import Look, choose_looks
+from poolwise.reports.line_styles import Look, choose_looks
 from poolwise.reports.numbers import points
 from poolwise.reports.paired import LEVEL
 from poolwise.reports.profiles import Profile

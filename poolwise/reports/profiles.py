@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolwise.predictions.arrays import Array
+from poolwise.arrays import Array
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.paired import CONFIDENCE
 from poolwise.seeding import stream

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from poolwise.arrays import Array
 from poolwise.errors import FileError
-from poolwise.predictions.arrays import Array
 
 DESCRIPTION, ROUNDS, THUMBNAILS = "run.json", "rounds.jsonl", "thumbnails.npz"
 

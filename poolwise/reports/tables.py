@@ -6,7 +6,7 @@ from statistics import mean, median
 
 import numpy as np
 
-from poolwise.predictions.arrays import Array
+from poolwise.arrays import Array
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.paired import Difference, difference, interval
 from poolwise.reports.records import Run

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from poolwise.arrays import Array
 from poolwise.information import entropies, lookahead, uncertainty
 from poolwise.information.pairs import Deviations
 from poolwise.predictions import Block, Predictions
-from poolwise.predictions.arrays import Array
 from poolwise.scores.pool import score_pool
 from poolwise.scores.targets import target_probs
 

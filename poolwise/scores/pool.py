@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 from torch import Tensor
 
-from poolwise import memory as budget
+from poolwise import budget
+from poolwise.arrays import Array
 from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions import Block, Predictions
-from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 
 

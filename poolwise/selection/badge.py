@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from poolwise.predictions import Block
-from poolwise.registry import method
 from poolwise.selection.embeddings import Embeddings, needed
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 # Squared distances below this share of the largest squared length are rounding errors of float32.

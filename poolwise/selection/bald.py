@@ -1,9 +1,9 @@
 """BALD: the points with the largest mutual information of label and model (Houlsby et al. 2011)."""
 
+from poolwise.arrays import Array
 from poolwise.information.entropies import bald as information
-from poolwise.predictions.arrays import Array
-from poolwise.registry import method
 from poolwise.selection.ranking import take_top
+from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
 

@@ -3,15 +3,15 @@
 import numpy as np
 import torch
 
+from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.information.entropies import bald, ceiling, member_entropies
 from poolwise.information.joint import Configurations, Weighted
 from poolwise.parallel import ordered_map
-from poolwise.predictions.arrays import Array
-from poolwise.registry import method
 from poolwise.selection import engine as lazy
 from poolwise.selection.bald import bald_scores
 from poolwise.selection.engine import ENGINE_HELP, Engine
+from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
 

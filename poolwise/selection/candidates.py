@@ -5,8 +5,8 @@ from numbers import Integral
 
 import numpy as np
 
+from poolwise.arrays import Array
 from poolwise.errors import BatchSizeError, ParameterError
-from poolwise.predictions.arrays import Array
 from poolwise.seeding import stream
 
 

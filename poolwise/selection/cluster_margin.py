@@ -5,12 +5,12 @@ import random
 import numpy as np
 import torch
 
+from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.information.uncertainty import margin as margin_score
-from poolwise.predictions.arrays import Array
-from poolwise.registry import method
 from poolwise.selection.embeddings import Embeddings, mean_of, needed
 from poolwise.selection.ranking import top
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from poolwise.registry import method
 from poolwise.selection.embeddings import Embeddings, mean_of, needed
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 # Squared distances below this share of the largest squared length are rounding errors of float32.

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from poolwise.arrays import Array
 from poolwise.errors import MissingInputError
-from poolwise.predictions.arrays import Array
 from poolwise.selection.task import Task
 
 

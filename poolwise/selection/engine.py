@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from poolwise.predictions.arrays import Array
+from poolwise.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.selection.journal import Journal, Pick
 from poolwise.selection.task import Picks

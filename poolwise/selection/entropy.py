@@ -1,9 +1,9 @@
 """Entropy: the averaged prediction is the most spread out (section 2.2.1 of the paper)."""
 
+from poolwise.arrays import Array
 from poolwise.information.entropies import predictive_entropy
-from poolwise.predictions.arrays import Array
-from poolwise.registry import method
 from poolwise.selection.ranking import take_top
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 

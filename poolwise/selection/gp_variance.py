@@ -4,12 +4,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from poolwise.arrays import Array
 from poolwise.predictions import Block
-from poolwise.predictions.arrays import Array
-from poolwise.registry import method
 from poolwise.selection import engine as lazy
 from poolwise.selection.engine import ENGINE_HELP, Engine
 from poolwise.selection.power_bald import check_alpha
+from poolwise.selection.registry import method
 from poolwise.selection.saturation import SHARE
 from poolwise.selection.task import Picks, Task
 

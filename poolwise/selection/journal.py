@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from poolwise.arrays import Array, as_bytes
 from poolwise.errors import FileError, StateError
-from poolwise.predictions.arrays import Array, as_bytes
 from poolwise.storage import sync_folder
 
 NAME = "picks.jsonl"

@@ -1,10 +1,10 @@
 """Large BatchBALD: greedy BALD less pairwise redundancy (the paper, section 2.3; forms in `redundancy`)."""
 
-from poolwise.registry import method
 from poolwise.selection import engine as lazy
 from poolwise.selection.bald import bald_scores
 from poolwise.selection.engine import ENGINE_HELP, Engine
 from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, PairwiseRedundancy, Redundancy
+from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
 

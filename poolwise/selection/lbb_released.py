@@ -3,13 +3,13 @@
 import numpy as np
 import torch
 
-from poolwise import memory as budget
+from poolwise import budget
+from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.information.released import released_score
 from poolwise.predictions import Predictions
-from poolwise.predictions.arrays import Array
-from poolwise.registry import method
 from poolwise.selection.ranking import take_top
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 REFERENCE_HELP = (

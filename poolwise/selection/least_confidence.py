@@ -1,9 +1,9 @@
 """Least confidence: the most likely class is the least likely (equation 2 of the paper, on the mean prediction)."""
 
+from poolwise.arrays import Array
 from poolwise.information.uncertainty import least_confidence as score
-from poolwise.predictions.arrays import Array
-from poolwise.registry import method
 from poolwise.selection.ranking import take_top
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 

@@ -1,9 +1,9 @@
 """Margin: the two most likely classes are nearly tied."""
 
+from poolwise.arrays import Array
 from poolwise.information.uncertainty import margin as score
-from poolwise.predictions.arrays import Array
-from poolwise.registry import method
 from poolwise.selection.ranking import take_top
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 

@@ -16,15 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.parallel import ordered_map
-from poolwise.predictions.arrays import Array
-from poolwise.registry import method
 from poolwise.selection import engine as lazy
 from poolwise.selection.embeddings import Embeddings, mean_of, needed
 from poolwise.selection.engine import ENGINE_HELP, Engine
 from poolwise.selection.margin import scores as margin_scores
 from poolwise.selection.ranking import top
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 # Elements of one block of the kernel matrix, which is never held whole: four megabytes.

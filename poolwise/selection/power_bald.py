@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
+from poolwise.arrays import Array
 from poolwise.errors import ParameterError
-from poolwise.predictions.arrays import Array
-from poolwise.registry import method
 from poolwise.selection.bald import bald_scores
 from poolwise.selection.ranking import draw
+from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
 

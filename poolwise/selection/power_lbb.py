@@ -1,11 +1,11 @@
 """Power Large BatchBALD: each pick drawn in proportion to a power of its LBB gain (the paper, section 2.5)."""
 
-from poolwise.registry import method
-from poolwise.selection import race
+from poolwise.selection import power_sampling
 from poolwise.selection.bald import bald_scores
 from poolwise.selection.engine import ENGINE_HELP, Engine
 from poolwise.selection.power_bald import ALPHA_HELP, check_alpha
 from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, PairwiseRedundancy, Redundancy
+from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
 
@@ -35,7 +35,7 @@ def power_lbb(
 ) -> Picks:
     """Draw the batch (see `race` for how the draws are made exactly and lazily)."""
     check_alpha("power-lbb", alpha)
-    return race.run(
+    return power_sampling.run(
         PairwiseRedundancy(task, redundancy, pairs),
         task.batch_size,
         alpha,

@@ -1,9 +1,9 @@
 """Power LBB as the paper's released program computes it: drawn by the fifth power of the released LBB score."""
 
-from poolwise.registry import method
 from poolwise.selection.lbb_released import REFERENCE_HELP, released_scores
 from poolwise.selection.power_bald import ALPHA_HELP, check_alpha, log_powers
 from poolwise.selection.ranking import draw
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 

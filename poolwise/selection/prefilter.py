@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from poolwise.arrays import Array
 from poolwise.errors import ParameterError
-from poolwise.predictions.arrays import Array
-from poolwise.registry import Method
 from poolwise.selection.batch import Prefilter
 from poolwise.selection.candidates import draw
 from poolwise.selection.ranking import top
+from poolwise.selection.registry import Method
 from poolwise.selection.task import Picks, Task
 
 # Gains are known to about this much in float32: a pick must lead by more to be certain.

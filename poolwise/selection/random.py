@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from poolwise.registry import method
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 

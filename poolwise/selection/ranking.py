@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from poolwise.predictions.arrays import Array
+from poolwise.arrays import Array
 from poolwise.seeding import gumbel
 from poolwise.selection.task import Picks, Task
 

@@ -25,10 +25,10 @@ from typing import Literal
 import numpy as np
 import torch
 
-from poolwise import memory as budget
+from poolwise import budget
+from poolwise.arrays import Array
 from poolwise.information.pairs import Deviations, aligned, with_itself
-from poolwise.predictions.arrays import Array
-from poolwise.selection.rows import DeviationCache
+from poolwise.selection.row_cache import DeviationCache
 from poolwise.selection.task import Task
 
 Redundancy = Literal["normalised", "max", "mean", "sum"]

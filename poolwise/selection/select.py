@@ -10,21 +10,21 @@ from pathlib import Path
 
 import numpy as np
 
-from poolwise import memory as budget
-from poolwise import registry
+from poolwise import budget
+from poolwise.arrays import Array, as_bytes
 from poolwise.errors import BatchSizeError, ParameterError, PrefilterWarning, SaturationWarning
 from poolwise.information.entropies import ceiling
 from poolwise.information.joint import batch_information
 from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions import Predictions
-from poolwise.predictions.arrays import Array, as_bytes
 from poolwise.progress import Report, silent
-from poolwise.registry import Method
 from poolwise.seeding import stream
+from poolwise.selection import registry
 from poolwise.selection.batch import Batch, Diagnostics
 from poolwise.selection.candidates import choose
 from poolwise.selection.journal import Journal
 from poolwise.selection.prefilter import prefilter
+from poolwise.selection.registry import Method
 from poolwise.selection.task import Picks, Task
 
 # Label configurations behind the information estimate: its standard error is then about 0.01 nats.

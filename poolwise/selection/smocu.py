@@ -4,9 +4,9 @@ import torch
 
 from poolwise.information.lookahead import expected_confidence_gain
 from poolwise.information.pairs import Deviations
-from poolwise.registry import method
 from poolwise.selection.ranking import take_top
 from poolwise.selection.references import SAMPLE_HELP, TARGETS_HELP, reference_probs
+from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
 

@@ -1,9 +1,9 @@
 """SoftmaxBALD: points drawn by the softmax of their BALD scores (Kirsch et al. 2021)."""
 
-from poolwise.registry import method
 from poolwise.selection.bald import bald_scores
 from poolwise.selection.power_bald import check_alpha
 from poolwise.selection.ranking import draw
+from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from poolwise.registry import method
 from poolwise.selection.bald import bald_scores
 from poolwise.selection.power_bald import ALPHA_HELP, check_alpha
 from poolwise.selection.ranking import draw
+from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
 

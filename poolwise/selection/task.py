@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
-from poolwise import memory as budget
+from poolwise import budget
+from poolwise.arrays import Array
 from poolwise.predictions import Block, Predictions
-from poolwise.predictions.arrays import Array
 from poolwise.progress import Report, silent
 from poolwise.scores.pool import score_pool
 from poolwise.seeding import stream

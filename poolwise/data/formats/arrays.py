@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from poolwise.arrays import Array
 from poolwise.errors import FileError
-from poolwise.predictions.arrays import Array
 from poolwise.storage import reading_arrays
 
 INPUTS = ("inputs", "x")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from poolwise.arrays import Array
 from poolwise.data.formats.files import open_bytes
 from poolwise.data.formats.source import Raw
 from poolwise.errors import FileError
-from poolwise.predictions.arrays import Array
 
 _SHAPE = (3, 32, 32)
 _PIXELS = 3 * 32 * 32

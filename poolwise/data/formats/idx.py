@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from poolwise.arrays import Array
 from poolwise.data.formats.files import open_bytes, read_exactly
 from poolwise.data.formats.source import Raw
 from poolwise.errors import FileError
-from poolwise.predictions.arrays import Array
 
 # No official set comes near this; a header that asks for more is damaged, or meant to fill the memory.
 _LARGEST = 1 << 32

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from poolwise.predictions.arrays import Array
+from poolwise.arrays import Array
 
 
 @dataclass(frozen=True)

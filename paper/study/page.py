@@ -1,0 +1,344 @@
+"""docs/results.md: what the records say, in words, tables and figures. Nothing on it is written by hand but the words
+between the numbers."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isnan
+from pathlib import Path
+from statistics import mean
+
+from matplotlib.figure import Figure
+
+from paper.study.claims import RunTimes, claims, spelled
+from paper.study.compare import Comparison, Records, dropout, repeated, texts, told_apart, versus
+from paper.study.figures import curve_figure, map_figure, profile_figure
+from poolwise.reports.numbers import UNKNOWN, signed
+from poolwise.reports.profiles import Profile, lead, problems, profiles
+from poolwise.reports.records import Setting
+from poolwise.storage import replacing
+
+RANDOM = "random"
+
+# Methods drawn in the learning curves: all of them would hide each other.
+SHOWN = (RANDOM, "margin", "bald", "batchbald", "lbb", "power-bald", "power-lbb", "badge", "posterior-coverage")
+
+CONDITIONS: Mapping[str, Callable[[Setting], bool]] = {
+    "all": lambda s: True,
+    "b = 10": lambda s: s.batch_size == 10,
+    "b = 50": lambda s: s.batch_size == 50,
+    "b = 100": lambda s: s.batch_size == 100,
+    "repeated": repeated,
+    "not repeated": lambda s: not repeated(s),
+    "ensembles": lambda s: not dropout(s),
+    "MC dropout": dropout,
+    "images": lambda s: not texts(s),
+    "texts": texts,
+}
+
+
+def write_page(quick: Records, ablation: Records, coverage: Records, times: RunTimes, docs: Path) -> Path:
+    """Write the page and its figures.
+
+    Args:
+        quick: the runs of paper/configs/quick, with those of paper/configs/ablation on the same settings.
+        ablation: the other runs of paper/configs/ablation.
+        coverage: the runs of paper/configs/coverage.
+        times: seconds of the paper's Table 2, by algorithm and batch size.
+        docs: where the page goes; figures go into its folder results/.
+    """
+    against = {label: versus(quick, label, RANDOM) for label in quick.labels if label != RANDOM}
+    ranked = dict(sorted(against.items(), key=lambda item: -item[1].overall.mean))
+    found = profiles(problems(quick.groups.values()))
+    methods = {label: next(iter(quick.groups.values())).method(label) for label in quick.labels}
+    main = {setting: group for setting, group in quick.groups.items() if setting.batch_size < 100}
+    _save(profile_figure(found, methods), docs / "results" / "profiles.png")
+    _save(map_figure(ranked), docs / "results" / "differences.png")
+    _save(curve_figure(main, SHOWN), docs / "results" / "curves.png")
+    parts = [
+        "# Results",
+        _summary(quick, ranked, found),
+        _overall(quick, ranked, found),
+        _claims(quick, times),
+        _conditions(quick),
+        _ablations(quick, ablation),
+        _coverage(quick, coverage),
+        _made(quick, ablation, coverage),
+    ]
+    path = docs / "results.md"
+    with replacing(path) as file:
+        file.write(("\n\n".join(parts) + "\n").encode())
+    return path
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; the first column is text, the others numbers or text."""
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _summary(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[Profile]) -> str:
+    counts = {len(group.runs[label]) for group in quick.groups.values() for label in quick.labels}
+    seeds = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    runs = sum(len(group.runs[label]) for group in quick.groups.values() for label in quick.labels)
+    verdicts = told_apart(ranked)
+    losers, unclear, winners = (
+        [f"`{label}`" for label, verdict in verdicts.items() if verdict == wanted]
+        for wanted in ("worse", "within noise", "better")
+    )
+    best, second = found[:2]
+    ahead, low, high = lead([best], [second])
+    sentences = [
+        f"{len(quick.labels)} methods on {len(quick.groups)} settings of real data, {seeds} seeds each: "
+        f"{runs:,} runs. Averaged over the settings, {_listed(losers)} {'do' if len(losers) > 1 else 'does'} worse "
+        "than labelling at random."
+        if losers
+        else f"{len(quick.labels)} methods on {len(quick.groups)} settings, {runs:,} runs. None loses to random.",
+        f"{_listed(unclear)} cannot be told from it." if unclear else "",
+        f"{_listed(winners)} {'do' if len(winners) > 1 else 'does'} better." if winners else "",
+        f"`{best.label}` has the largest area under the performance profile, {best.area:.3f} "
+        f"[{best.area_low:.3f}, {best.area_high:.3f}], before `{second.label}` with {second.area:.3f} "
+        f"[{second.area_low:.3f}, {second.area_high:.3f}]; problem by problem, that is {ahead:.3f} [{low:.3f}, "
+        f"{high:.3f}] ahead.",
+    ]
+    note = (
+        "Accuracies are means over the learning curve unless said otherwise, differences are in percentage points, "
+        "and brackets hold 95 % confidence intervals: over seeds within a setting, over settings for what concerns "
+        "several. What is said of several methods at once, here and of the paper's claims, is what is left at the 5 % "
+        "level when the p-values of the paired t-tests over settings are adjusted for their number (Holm 1979). "
+        "Settings that share a data set are not independent, so intervals over settings are optimistic. "
+        "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), pools "
+        "have 5,000 examples: large networks and pools may rank methods in another order. With 47 classes and more, "
+        "`batchbald` and `epig` choose from a random fifth of the pool in each round, for time."
+    )
+    return " ".join(filter(None, sentences)) + "\n\n" + note
+
+
+def _overall(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[Profile]) -> str:
+    area = {profile.label: profile for profile in found}
+    rows = [
+        (
+            f"`{label}`",
+            f"{area[label].area:.3f} [{area[label].area_low:.3f}, {area[label].area_high:.3f}]",
+            spelled(row.overall),
+            f"{row.count('better')} / {row.count('within noise')} / {row.count('worse')}",
+        )
+        for label, row in ranked.items()
+    ]
+    at = area[RANDOM]
+    rows.append((f"`{RANDOM}`", f"{at.area:.3f} [{at.area_low:.3f}, {at.area_high:.3f}]", "–", "–"))
+    head = ("method", "area of the profile", "above random", "settings better / unclear / worse than random")
+    return (
+        "## All settings together\n\n" + table(head, rows) + "\n\n![Performance profiles](results/profiles.png)\n\n"
+        "A point of a performance profile is the share of problems (a seed of a setting) on which the final error rate "
+        "of a method is at most τ times that of the best method there (Dolan and Moré 2002, as in the paper's "
+        "appendix). The area is the mean of that share over τ; bands and intervals are bootstrapped over settings, "
+        "then seeds.\n\n"
+        "![Difference from random by setting](results/differences.png)\n\n"
+        "Points above random in each setting; bold where the interval over the seeds excludes 0.\n\n"
+        "![Learning curves](results/curves.png)"
+    )
+
+
+def _claims(quick: Records, times: RunTimes) -> str:
+    rows = [
+        (c.text, c.where, f"`{c.form}`", f"**{c.finding}**", _p_value(c.p_value), c.numbers)
+        for c in claims(quick, times)
+    ]
+    return (
+        "## The paper's claims\n\n"
+        "`lbb` and `power-lbb` are this library's forms (normalised redundancy, exponent 1), `lbb-printed` is the "
+        "formula as printed (every pair counted twice), `lbb-released` and `power-lbb-released` are what the authors' "
+        "program computes (exponent 5); `power-bald` has exponent 1. A claim *holds* if the 95 % interval "
+        "over the settings is on its side of 0, *does not hold* if it is on the other side, and is *within noise* "
+        "otherwise, or if p, of the paired t-test over the settings and adjusted for the number of claims, is not "
+        "below 0.05. That two methods are close holds if the interval lies within ±1 point, and does not if it lies "
+        "outside. Numbers come from [quick.csv.gz](results/quick.csv.gz), times of the paper's pool from "
+        "[run-time.md](run-time.md).\n\n"
+        + table(("claim", "settings", "tested", "finding", "p", "difference in points, and what it rests on"), rows)
+    )
+
+
+def _p_value(p: float) -> str:
+    if isnan(p):
+        return UNKNOWN
+    return f"{p:.2g}" if p >= 0.001 else "< 0.001"
+
+
+def _conditions(quick: Records) -> str:
+    """Above random by condition, best first."""
+    parts = {name: quick.where(wanted) for name, wanted in CONDITIONS.items()}
+    parts = {name: part for name, part in parts.items() if part.groups}
+    columns = {
+        name: {label: versus(part, label, RANDOM).overall.mean for label in quick.labels if label != RANDOM}
+        for name, part in parts.items()
+    }
+    best = {name: max(values, key=lambda label: values[label]) for name, values in columns.items()}
+    order = sorted(columns["all"], key=lambda label: -columns["all"][label])
+    rows = [
+        (
+            f"`{label}`",
+            *(
+                f"**{signed(values[label])}**" if best[name] == label else signed(values[label])
+                for name, values in columns.items()
+            ),
+        )
+        for label in order
+    ]
+    header = ("method", *(f"{name} ({len(parts[name].groups)})" for name in columns))
+    return (
+        "## Which method where\n\n"
+        "Points above random, mean over the curve; the number of settings is in brackets, the best of a column is "
+        "bold. What follows from it for your own data is in [guide.md](guide.md).\n\n" + table(header, rows)
+    )
+
+
+def _above(records: Records, settings: Sequence[Setting], labels: Iterable[str]) -> list[tuple[str, ...]]:
+    """Points above random of some methods, a column a setting, and their mean."""
+    rows = []
+    for label in labels:
+        each = versus(records, label, RANDOM).each
+        rows.append((f"`{label}`", *(spelled(each[s]) for s in settings), signed(mean(each[s].mean for s in settings))))
+    return rows
+
+
+_FAMILIES: Mapping[str, Sequence[str]] = {
+    "Exponent α of power sampling": (
+        "power-bald alpha=0.5", "power-bald", "power-bald alpha=2.0", "power-bald alpha=5.0", "bald",
+        "power-lbb alpha=0.5", "power-lbb", "power-lbb alpha=2.0", "power-lbb alpha=5.0",
+    ),
+    "Redundancy": (
+        "lbb", "lbb redundancy=max", "lbb redundancy=mean", "lbb redundancy=sum", "lbb-printed",
+        "power-lbb", "power-lbb redundancy=max", "power-lbb redundancy=mean",
+    ),
+    "Candidates: the whole pool, or a random tenth drawn anew each round": (
+        "bald", "bald candidates=10%", "lbb", "lbb candidates=10%", "margin", "margin candidates=10%",
+        "badge", "badge candidates=10%", "posterior-coverage", "posterior-coverage candidates=10%",
+    ),
+    "Posterior coverage: how many low-margin points, in batches, and which kernel": (
+        "posterior-coverage filter=3.0", "posterior-coverage", "posterior-coverage filter=30.0",
+        "posterior-coverage filter=100.0", "posterior-coverage kernel=embeddings",
+    ),
+}  # fmt: skip
+
+
+def _ablations(quick: Records, ablation: Records) -> str:
+    """Variants on the settings that have them, then the number of samples and the batch size."""
+    wanted = {label for family in _FAMILIES.values() for label in family}
+    variants = quick.where(lambda s: wanted <= set(quick.groups[s].runs))
+    parts = ["## Ablations\n\nPoints above random, with intervals over the seeds."]
+    names = [s.experiment for s in variants.groups]
+    parts += [_ablation(title, variants, list(variants.groups), family, names) for title, family in _FAMILIES.items()]
+    for title, name, symbol in (
+        ("Posterior samples K, from a dropout ensemble of 5 on Fashion-MNIST", "-samples-", "K"),
+        ("Large batches, Fashion-MNIST, pool of 20,000", "-large-", "b"),
+    ):
+        part = ablation.where(lambda s, name=name: name in s.experiment)  # type: ignore[misc]
+        settings = sorted(part.groups, key=_size)
+        labels = [label for label in part.labels if label != RANDOM]
+        parts.append(_ablation(title, part, settings, labels, [f"{symbol} = {_size(s)}" for s in settings]))
+    return "\n\n".join(filter(None, parts))
+
+
+def _ablation(
+    title: str, records: Records, settings: Sequence[Setting], labels: Sequence[str], names: Sequence[str]
+) -> str:
+    """A table of an ablation, or nothing if it has not been run."""
+    if not settings:
+        return ""
+    return f"### {title}\n\n" + table(("variant", *names, "mean"), _above(records, settings, labels))
+
+
+def _size(setting: Setting) -> int:
+    """The number at the end of an experiment's name."""
+    return int(setting.experiment.rsplit("-", 1)[1])
+
+
+def _coverage(quick: Records, coverage: Records) -> str:
+    """Posterior coverage against every other method."""
+    name = "posterior-coverage"
+    rows = []
+    for label in quick.labels:
+        if label != name:
+            found = versus(quick, name, label)
+            rows.append((found.overall.mean, label, found))
+    beaten = [
+        (f"`{label}`", spelled(found.overall), spelled(found.by_data), f"{found.count('better')} / "
+         f"{found.count('within noise')} / {found.count('worse')}", f"{found.ahead} of {len(found.each)}")
+        for _, label, found in sorted(rows, key=lambda row: row[0])
+    ]  # fmt: skip
+    return "\n\n".join(
+        [
+            "## Posterior coverage against the others\n\n"
+            "Its theory is in [posterior-coverage.md](posterior-coverage.md). Points of `posterior-coverage` above "
+            "each other method, the closest first; *by data set*, all settings of a data set count as one, which makes "
+            "no use of settings that are alike:",
+            table(("against", "difference", "by data set", "settings better / unclear / worse", "ahead in"), beaten),
+            *_fresh(quick, name),
+            *_harder(coverage, name),
+        ]
+    )
+
+
+# Data on which posterior coverage was found, first judged, or varied.
+_SEEN = ("fashion-mnist", "mnist", "kmnist", "20news")
+
+
+def _fresh(quick: Records, name: str) -> list[str]:
+    """Posterior coverage on data that had no part in its making, if there is any."""
+    fresh = quick.where(lambda s: s.data not in _SEEN)
+    if not fresh.groups:
+        return []
+    others = [o for o in ("margin", "badge", "power-bald", "power-lbb", "cluster-margin", RANDOM) if o in fresh.labels]
+    against = {other: versus(fresh, name, other) for other in others}
+    return [
+        "The rule was found on Fashion-MNIST and first judged on MNIST and KMNIST; variants of it were tried on "
+        "Fashion-MNIST and 20 Newsgroups, with other seeds than here, and none was taken over. On data that had no "
+        f"part in any of that ({_listed(sorted({s.data for s in fresh.groups}))}):",
+        table(
+            ("against", "difference on fresh data", "by data set"),
+            [(f"`{other}`", spelled(found.overall), spelled(found.by_data)) for other, found in against.items()],
+        ),
+    ]
+
+
+def _harder(coverage: Records, name: str) -> list[str]:
+    """Posterior coverage on the settings made to be hard for it, as far as they were run."""
+    if not coverage.groups:
+        return []
+    others = [label for label in coverage.labels if label != name]
+    against = {other: versus(coverage, name, other).each for other in others}
+    return [
+        "Harder settings (`paper/configs/coverage`): unbalanced classes, exact copies, 77 classes with 100 samples, "
+        "large batches, and the paper's network at full resolution:",
+        table(
+            ("setting", *(f"− `{o}`" for o in others)),
+            [(s.experiment, *(spelled(against[other][s]) for other in others)) for s in coverage.groups],
+        ),
+    ]
+
+
+def _made(*archives: Records) -> str:
+    versions: dict[str, set[str]] = {}
+    for records in archives:
+        for group in records.groups.values():
+            for run in group.everything:
+                for package, version in run.versions.items():
+                    versions.setdefault(package, set()).add(version)
+    used = ", ".join(f"{name} {_listed(sorted(found))}" for name, found in sorted(versions.items()))
+    return (
+        "## How this page was made\n\n"
+        "`poolwise run` on every file of `quick`, `ablation` and `coverage` in `paper/configs`, on two processor "
+        "cores without a graphics card; `python -m paper.study collect` put the records (without the picks) into "
+        "`docs/results/`, and `python -m paper.study page` made this page of them. `poolwise report "
+        "paper/records/quick.csv.gz` makes the full report with every table and curve. " + f"Versions: {used}."
+    )
+
+
+def _save(figure: Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=110)

@@ -1,0 +1,192 @@
+"""The figures and tables of the paper, as data: which experiments each is made of, at both scales.
+
+Figures are numbered in the order of the paper, the supplementary material included. The last one, the performance
+profiles, is made of the experiments of all others and of some of its own.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from poolwise.errors import ParameterError
+
+Scale = Literal["quick", "paper"]
+Kind = Literal["curves", "profiles", "table"]
+
+ALL = "all"
+
+# Labels of methods: what the figures of the paper compare, in every reading of the paper, and the defaults of this
+# library beside them. A configuration may have more; those are not drawn.
+_PAPER = (
+    *("random", "bald", "batchbald", "power-bald-5"),
+    *("lbb-printed", "power-lbb-printed", "lbb-released", "power-lbb-released"),
+)
+_OURS = ("power-bald", "lbb", "power-lbb", "posterior-coverage")
+_MORE = ("least-confidence", "badge")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One experiment of a figure.
+
+    Attributes:
+        title: the data, as the paper writes it.
+        paper: name of the configuration at the paper's settings.
+        quick: name of the one that stands for it at quick scale.
+    """
+
+    title: str
+    paper: str
+    quick: str
+
+    def experiment(self, scale: Scale) -> str:
+        """The name of its configuration, which is that of the file too."""
+        return self.paper if scale == "paper" else self.quick
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure or a table.
+
+    Attributes:
+        name: what to pass to `python -m paper`.
+        title: what it shows.
+        kind: learning curves, performance profiles, or a table of times.
+        panels: what a figure is made of, in order.
+        methods: labels of the methods that it shows.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    panels: tuple[Panel, ...] = ()
+    methods: tuple[str, ...] = ()
+
+    def experiments(self, scale: Scale) -> list[str]:
+        """The names of its configurations, each once."""
+        return list(dict.fromkeys(panel.experiment(scale) for panel in self.panels))
+
+
+# The paper's name for each data set in the names of files, how it is written, and its name at quick scale.
+_DATA = {
+    "mnist": ("MNIST", "mnist"),
+    "rmnist": ("RMNIST", "rmnist"),
+    "fmnist": ("FMNIST", "fashion-mnist"),
+    "kmnist": ("KMNIST", "kmnist"),
+    "emnist": ("EMNIST", "emnist"),
+    "svhn": ("SVHN", "svhn"),
+    "cifar-10": ("CIFAR-10", "cifar-10"),
+    "cifar-100": ("CIFAR-100", "cifar-100"),
+    "rcifar-10": ("RCIFAR-10", "rcifar-10"),
+    "rcifar-100": ("RCIFAR-100", "rcifar-100"),
+    "ag-news": ("AG News", "ag-news"),
+}
+# The paper has two batch sizes for every data set; at quick scale these stand for the smaller and the larger.
+_SMALL, _LARGE = 10, 50
+
+
+def _panel(prefix: str, data: str, posterior: str, batch_size: int, quick_batch_size: int) -> Panel:
+    title, quick = _DATA[data]
+    return Panel(title, f"{prefix}-{data}-{posterior}-{batch_size}", f"{quick}-{posterior}-{quick_batch_size}")
+
+
+def _row(figure: int, posterior: str, sizes: dict[str, int], quick_batch_size: int) -> tuple[Panel, ...]:
+    """Panels (a), (b), (c) of a figure."""
+    return tuple(
+        _panel(f"figure-{figure}{letter}", data, posterior, batch_size, quick_batch_size)
+        for letter, (data, batch_size) in zip("abc", sizes.items(), strict=True)
+    )
+
+
+_DIGITS_10, _DIGITS_20 = ({"mnist": b, "rmnist": b, "fmnist": b} for b in (10, 20))
+_COLOUR_SMALL = {"rcifar-10": 100, "rcifar-100": 200, "svhn": 50}
+_COLOUR_LARGE = {"rcifar-10": 200, "rcifar-100": 500, "svhn": 100}
+_NEWS_10 = (_panel("figure-3", "ag-news", "dropout", 10, _SMALL),)
+_NEWS_50 = (_panel("figure-9", "ag-news", "dropout", 50, _LARGE),)
+
+_CURVES = (
+    Target(
+        "figure-1",
+        "MNIST, RMNIST, FMNIST: ensembles, batches of 10",
+        "curves",
+        _row(1, "ensemble", _DIGITS_10, _SMALL),
+        _PAPER + _OURS,
+    ),
+    Target(
+        "figure-2",
+        "RCIFAR-10, RCIFAR-100, SVHN: ensembles, the smaller batches",
+        "curves",
+        _row(2, "ensemble", _COLOUR_SMALL, _SMALL),
+        _PAPER + _OURS,
+    ),
+    Target("figure-3", "AG News: MC dropout, batches of 10", "curves", _NEWS_10, _PAPER + _OURS),
+    Target(
+        "figure-4",
+        "MNIST, RMNIST, FMNIST: MC dropout, batches of 10",
+        "curves",
+        _row(4, "dropout", _DIGITS_10, _SMALL),
+        _PAPER + _OURS,
+    ),
+    Target(
+        "figure-5",
+        "MNIST, RMNIST, FMNIST: ensembles, batches of 20",
+        "curves",
+        _row(5, "ensemble", _DIGITS_20, _LARGE),
+        _PAPER + _OURS,
+    ),
+    Target(
+        "figure-6",
+        "MNIST, RMNIST, FMNIST: MC dropout, batches of 20",
+        "curves",
+        _row(6, "dropout", _DIGITS_20, _LARGE),
+        _PAPER + _OURS,
+    ),
+    Target(
+        "figure-7",
+        "RCIFAR-10, RCIFAR-100, SVHN: ensembles, the larger batches",
+        "curves",
+        _row(7, "ensemble", _COLOUR_LARGE, _LARGE),
+        _PAPER + _OURS,
+    ),
+    Target("figure-8", "Figure 3 with more methods", "curves", _NEWS_10, _PAPER + _OURS + _MORE),
+    Target("figure-9", "AG News: MC dropout, batches of 50, more methods", "curves", _NEWS_50, _PAPER + _OURS + _MORE),
+)
+_ONLY_PROFILES = tuple(
+    _panel("figure-10", data, posterior, batch_size, quick_batch_size)
+    for data, posteriors, sizes in (
+        ("emnist", ("ensemble", "dropout"), (50, 100)),
+        ("kmnist", ("ensemble", "dropout"), (50, 100)),
+        ("cifar-10", ("ensemble",), (100, 200)),
+        ("cifar-100", ("ensemble",), (100, 200)),
+    )
+    for posterior in posteriors
+    for batch_size, quick_batch_size in zip(sizes, (_SMALL, _LARGE), strict=True)
+)
+
+TARGETS: tuple[Target, ...] = (
+    *_CURVES,
+    Target(
+        "figure-10",
+        "Dolan–Moré profiles over all experiments",
+        "profiles",
+        tuple(dict.fromkeys(panel for target in _CURVES for panel in target.panels)) + _ONLY_PROFILES,
+        # BatchBALD was not run everywhere: the paper's figure is without it.
+        (*(label for label in _PAPER + _OURS if label != "batchbald"), "least-confidence"),
+    ),
+    Target("table-1", "how selection time grows with N, b, C and K", "table"),
+    Target("table-2", "selection times on one pool", "table"),
+)
+
+
+def find_targets(name: str) -> list[Target]:
+    """The figure or table of that name, or everything for `"all"`."""
+    found = [target for target in TARGETS if name in (target.name, ALL)]
+    if not found:
+        names = ", ".join([*(target.name for target in TARGETS), ALL])
+        raise ParameterError(f"there is no figure or table {name!r}. There are: {names}.")
+    return found
+
+
+def labels_of(targets: Iterable[Target]) -> list[str]:
+    """Labels of all methods that are shown anywhere, each once."""
+    return list(dict.fromkeys(label for target in targets for label in target.methods))

@@ -1,0 +1,1 @@
+"""The algorithm: train, predict, select, take labels, resume after any interruption."""

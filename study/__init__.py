@@ -1,6 +1,0 @@
-"""The study behind docs/results.md: what methods do on real data at the quick scale, and what that says of the paper.
-
-poolwise run configs/quick/NAME.toml -o runs    # each experiment, resumable
-.venv/bin/python -m study collect runs          # records into docs/results/
-.venv/bin/python -m study page                  # docs/results.md and its figures, from those records
-"""
