@@ -1,4 +1,4 @@
-"""How long work says where it is, without knowing who listens."""
+"""How long work reports its progress, without knowing who listens."""
 
 from collections.abc import Callable
 
@@ -7,4 +7,8 @@ Report = Callable[[str, int, int], None]
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Say nothing."""
+    """Say nothing.
+
+    Example:
+        >>> silent("training", 1, 10)
+    """

@@ -76,3 +76,14 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return markdown
     name = page.file.src_uri
     return links.for_site(markdown, f"docs/{name}", name)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Load nothing from another host: our own file takes the place of the script that lets the search work from a disk."""
+    back = "../" * page.url.count("/")
+    return output.replace("https://unpkg.com/iframe-worker/shim", f"{back}search-from-disk.js")
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same for the page of errors, which is no page of the documents."""
+    return output_content.replace("https://unpkg.com/iframe-worker/shim", "search-from-disk.js")

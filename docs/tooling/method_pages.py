@@ -46,12 +46,12 @@ def page(name: str) -> str:
     """The page of one method, as Markdown."""
     method, note = pw.methods()[name], notes()[name]
     facts = {
-        "needs": ", ".join(method.needs) or "nothing",
-        "randomness": "the seed decides" if method.stochastic else "none: the same input gives the same batch",
-        "paper": _escape(method.paper),
+        "Needs": ", ".join(method.needs) or "nothing",
+        "Randomness": "the seed decides" if method.stochastic else "none: the same input gives the same batch",
+        "Paper": _escape(method.paper),
     }
     lines = [f"# {name}", "", _escape(method.summary), "", "```text", method.formula, "```", ""]
-    lines += ["| | |", "| --- | --- |", *(f"| {key} | {value} |" for key, value in facts.items()), ""]
+    lines += [*(f"- **{key}:** {value}" for key, value in facts.items()), ""]
     lines += ["## When to use it", "", note["when"].strip(), "", "## Parameters", ""]
     if method.parameters:
         lines += ["| name | default | what it does |", "| --- | --- | --- |"]
