@@ -150,9 +150,8 @@ class TrainingError(PoolwiseError):
     Example:
         >>> import numpy as np
         >>> import poolwise as pw
-        >>> training = pw.Training(steps=20, optimiser="sgd", learning_rate=1e30)
-        >>> posterior = pw.posteriors.DeepEnsemble(lambda: pw.models.linear((2,), 2), 1, training=training)
-        >>> posterior.fit((np.eye(2), [0, 1]))
+        >>> posterior = pw.posteriors.DeepEnsemble(lambda: pw.models.linear((2,), classes=2), members=1)
+        >>> posterior.fit((np.eye(2), [0, 5]))
         Traceback (most recent call last):
         ...
         poolwise.errors.TrainingError: ...
