@@ -1,6 +1,6 @@
 """The same selection on one machine and on Ray (pip install 'poolwise[ray]').
 
-    python examples/cluster.py [HOST:PORT]     # without an address, Ray is started here
+python examples/cluster.py [HOST:PORT]     # without an address, Ray is started here
 """
 
 import sys

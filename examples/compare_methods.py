@@ -1,6 +1,6 @@
 """Compare methods before you spend a budget: an experiment from Python, and its report.
 
-    python examples/compare_methods.py     # writes runs/ and report/index.html
+python examples/compare_methods.py     # writes runs/ and report/index.html
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Every selection method on scikit-learn's digits: what each batch is worth, and a picture of it.
 
-    python examples/every_method.py [FOLDER]
+python examples/every_method.py [FOLDER]
 """
 
 import sys
@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 import poolwise as pw
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib import pyplot as plt
 
 BATCH = 20
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "demo")

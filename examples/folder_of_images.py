@@ -1,6 +1,6 @@
 """A folder of images, one sub-folder per class, and a simulation of labelling them in rounds.
 
-    python examples/folder_of_images.py [FOLDER]     # FOLDER/class name/image.png
+python examples/folder_of_images.py [FOLDER]     # FOLDER/class name/image.png
 """
 
 import sys

@@ -1,10 +1,9 @@
 """A pretrained text encoder from Hugging Face, and a small network on its embeddings.
 
-    python examples/hugging_face.py [CHECKPOINT]     # a folder, a name on the hub, or minilm (needs no download)
+python examples/hugging_face.py [CHECKPOINT]     # a folder, a name on the hub, or minilm (needs no download)
 """
 
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +16,7 @@ texts = [f"{subject} {ending}" for listed in subjects.values() for subject in li
 labels = np.repeat([0, 1], len(texts) // 2)
 
 # Each text is encoded once and kept in a folder: run this again, and nothing is encoded.
-embedded = pw.data.encoded(texts, checkpoint, cache=Path("embeddings"))
+embedded = pw.data.encoded(texts, checkpoint, cache="embeddings")
 width = embedded.inputs.shape[1]
 
 posterior = pw.posteriors.DeepEnsemble(

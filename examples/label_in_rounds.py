@@ -1,7 +1,7 @@
 """You label digits at the keyboard; stop whenever you like and start it again to continue.
 
-    python examples/label_in_rounds.py          # asks you
-    python examples/label_in_rounds.py --known  # answers by itself, from the known labels
+python examples/label_in_rounds.py          # asks you
+python examples/label_in_rounds.py --known  # answers by itself, from the known labels
 """
 
 import sys
@@ -13,9 +13,7 @@ import poolwise as pw
 
 digits = load_digits()
 images = (digits.data / 16).astype(np.float32)
-posterior = pw.posteriors.DeepEnsemble(
-    lambda: pw.models.mlp((64,), 10), members=5, training=pw.Training(steps=150)
-)
+posterior = pw.posteriors.DeepEnsemble(lambda: pw.models.mlp((64,), 10), members=5, training=pw.Training(steps=150))
 learner = pw.ActiveLearner(posterior, pw.Pool(images, classes=10), batch_size=10, directory="runs/keyboard")
 print(learner.pool)
 

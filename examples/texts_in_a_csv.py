@@ -1,6 +1,6 @@
 """Texts in a CSV, some with a label: which to label next? Writes the answer to a CSV of its own.
 
-    python examples/texts_in_a_csv.py [FILE.csv]     # columns: message, team (empty where unknown), id
+python examples/texts_in_a_csv.py [FILE.csv]     # columns: message, team (empty where unknown), id
 """
 
 import csv

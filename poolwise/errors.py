@@ -1,7 +1,7 @@
 """Every exception and warning that Poolwise raises on purpose.
 
-Each message says what was expected, what came, and what to do. All input errors are also `ValueError`s, so code that does
-not know Poolwise can catch them.
+Each message says what was expected, what came, and what to do. All input errors are also `ValueError`s, so code that
+does not know Poolwise can catch them.
 """
 
 

@@ -69,9 +69,7 @@ def run_command(line: str) -> None:
 def runnable() -> list[object]:
     pages = {page: blocks(page.read_text()) for page in PAGES}
     return [
-        pytest.param(
-            page, parts, id=str(page.relative_to(ROOT)), marks=[pytest.mark.slow] if page.name in SLOW else []
-        )
+        pytest.param(page, parts, id=str(page.relative_to(ROOT)), marks=[pytest.mark.slow] if page.name in SLOW else [])
         for page, parts in pages.items()
         if any(block.language in ("python", "console") for block in parts)
     ]

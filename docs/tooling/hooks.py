@@ -79,7 +79,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """Load nothing from another host: our own file takes the place of the script that lets the search work from a disk."""
+    """Load nothing from another host: a file of ours lets the search work from a disk."""
     back = "../" * page.url.count("/")
     return output.replace("https://unpkg.com/iframe-worker/shim", f"{back}search-from-disk.js")
 

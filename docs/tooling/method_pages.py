@@ -1,4 +1,4 @@
-"""One page per selection method, made from the registry. `methods.toml` adds what a registry cannot know: when to use it."""
+"""One page per selection method, made from the registry; `methods.toml` adds when to use it."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The pictures of the concept pages, each from a real computation on data that comes with scikit-learn or is drawn here.
+"""The pictures of the concept pages, each from a real computation on scikit-learn's digits or on points drawn here.
 
     python -m docs.tooling.pictures          # all of them, about a minute
     python -m docs.tooling.pictures saturation lazy
@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 import poolwise as pw
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib import pyplot as plt
 
 IMAGES = Path(__file__).parents[1] / "images"
 COLOURS = ["#00796b", "#e64a19", "#3949ab", "#8e24aa", "#616161"]
@@ -68,7 +68,12 @@ def information() -> None:
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), sharey=True, layout="constrained")
     for panel, (title, values) in zip(axes, maps.items(), strict=True):
         shown = panel.imshow(
-            np.asarray(values).reshape(100, 120), origin="lower", extent=(-3.5, 3.5, -3, 3), cmap="viridis", vmin=0, vmax=0.7
+            np.asarray(values).reshape(100, 120),
+            origin="lower",
+            extent=(-3.5, 3.5, -3, 3),
+            cmap="viridis",
+            vmin=0,
+            vmax=0.7,
         )
         for c, marker in enumerate("ox"):
             points = labelled[labels == c]
@@ -178,7 +183,13 @@ def coverage() -> None:
         shown = panel.scatter(points[:, 0], points[:, 1], c=undecided, s=9, cmap="Greys", vmin=-0.3, vmax=1)
         panel.scatter(points[known, 0], points[known, 1], marker="x", s=30, c=COLOURS[0], label="labelled")
         panel.scatter(
-            points[picks, 0], points[picks, 1], s=70, facecolors="none", edgecolors=COLOURS[1], linewidths=2, label="picks"
+            points[picks, 0],
+            points[picks, 1],
+            s=70,
+            facecolors="none",
+            edgecolors=COLOURS[1],
+            linewidths=2,
+            label="picks",
         )
         panel.set(title=method, aspect="equal", xticks=[], yticks=[])
     axes[0].legend(loc="upper left", frameon=True)

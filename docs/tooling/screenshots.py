@@ -26,7 +26,13 @@ def shoot(page: Path, out: Path, width: int = WIDTH, height: int = HEIGHT) -> No
         sys.exit("no Chromium was found: install it, for instance with apt-get install chromium")
     with tempfile.TemporaryDirectory() as folder:
         shot = Path(folder) / "shot.png"
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={width},{height}"]
+        options = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            f"--window-size={width},{height}",
+        ]
         subprocess.run(
             [browser, *options, f"--screenshot={shot}", page.resolve().as_uri()], check=True, capture_output=True
         )
