@@ -19,7 +19,16 @@ from poolwise.training import Training
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SLOW = {"cluster.md", "hugging-face.md", "texts.md", "pytorch.md", "start.md", "own-posterior.md", "skorch.md"}
+SLOW = {
+    "cluster.md",
+    "experiments.md",
+    "hugging-face.md",
+    "texts.md",
+    "pytorch.md",
+    "start.md",
+    "own-posterior.md",
+    "skorch.md",
+}
 
 
 class Block(NamedTuple):

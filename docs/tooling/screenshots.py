@@ -16,7 +16,7 @@ from PIL import Image
 
 IMAGES = Path(__file__).parents[1] / "images"
 # The part of the report that is shown: its first screen.
-WIDTH, HEIGHT = 1120, 860
+WIDTH, HEIGHT = 900, 720
 
 
 def shoot(page: Path, out: Path, width: int = WIDTH, height: int = HEIGHT) -> None:
