@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from poolwise.selection.select import select
     from poolwise.training import Training
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ActiveLearner",
