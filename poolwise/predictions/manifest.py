@@ -10,8 +10,7 @@ import numpy as np
 
 from poolwise.arrays import Array, as_bytes
 from poolwise.errors import FileError
-from poolwise.predictions.blocks import Kind
-from poolwise.predictions.sources import Layout
+from poolwise.predictions.forms import PredictionKind, PredictionLayout
 from poolwise.storage import read_json, write_json
 
 NAME, PART, EMBEDDINGS = "manifest.json", "part-{:05}.npy", "embeddings.npy"
@@ -55,8 +54,8 @@ class Manifest:
         shards: the files in order.
     """
 
-    kind: Kind
-    layout: Layout
+    kind: PredictionKind
+    layout: PredictionLayout
     dtype: str
     rows: int
     samples: int
@@ -102,7 +101,7 @@ class Manifest:
             counts.append(manifest.embeddings)
         if not all(type(count) is int and count > 0 for count in counts):
             raise _damaged(path, "rows, samples, classes and embeddings must be whole numbers above 0")
-        options = {"kind": get_args(Kind), "layout": get_args(Layout), "dtype": DTYPES}
+        options = {"kind": get_args(PredictionKind), "layout": get_args(PredictionLayout), "dtype": DTYPES}
         for name, known in options.items():
             if getattr(manifest, name) not in known:
                 raise _damaged(path, f"{name} must be one of {', '.join(known)}, not {getattr(manifest, name)!r}")

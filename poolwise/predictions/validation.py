@@ -57,9 +57,22 @@ def _explain(raw_n_K_C: Tensor, sums_n_K: Tensor, kind: str, stored: torch.dtype
         value = float(raw_n_K_C[row, member].min())
         raise NotNormalisedError(f"{where}: found the negative probability {value:.6g}. {_HINTS[kind]}")
     total = float(sums_n_K[row, member])
+    axis = _class_axis(raw_n_K_C, kind, stored)
     if kind == "logits":
         raise NotFiniteError(f"{where}: every class has the logit -inf. {_HINTS[kind]}")
     raise NotNormalisedError(
         f"{where}: the probabilities of the {raw_n_K_C.shape[2]} classes sum to {total:.6g}, not 1 "
-        f"(to within {TOLERANCE[stored]:g}). {_HINTS[kind]}"
+        f"(to within {TOLERANCE[stored]:g}). {axis or _HINTS[kind]}"
     )
+
+
+def _class_axis(raw_n_K_C: Tensor, kind: str, stored: torch.dtype) -> str | None:
+    """What to do if another axis than the last one sums to one everywhere: then that axis counts the classes."""
+    probs_n_K_C = raw_n_K_C.exp() if kind == "log-probs" else raw_n_K_C
+    for axis, name in ((1, "posterior samples"), (0, "points")):
+        if probs_n_K_C.shape[axis] > 1 and bool(((probs_n_K_C.sum(axis) - 1).abs() <= TOLERANCE[stored]).all()):
+            return (
+                f"They do sum to 1 over the axis that was read as that of the {name}, so the axes are in another "
+                "order: pass the right layout=, which is NKC, KNC or NCK (N points, K posterior samples, C classes)."
+            )
+    return None
