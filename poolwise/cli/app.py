@@ -41,12 +41,25 @@ class _Commands(TyperGroup):
 
 app = typer.Typer(
     cls=_Commands,
-    help="Choose which unlabelled examples to label next, in large batches, for deep Bayesian models.\n\n"
-    "Start with `poolwise run --example > digits.toml` and `poolwise run digits.toml`, or, with predictions of your "
-    "own, with `poolwise select preds.npy -b 50`. `poolwise COMMAND --help` explains each command.",
+    help="""Choose which unlabelled examples to label next, in large batches, for deep Bayesian models.
+
+    With predictions of your own:
+
+    \b
+      poolwise select preds.npy -b 50
+
+    A simulated experiment that needs no data of yours:
+
+    \b
+      poolwise run --example > digits.toml
+      poolwise run digits.toml -o runs
+      poolwise report runs -o report
+
+    `poolwise COMMAND --help` explains each command and gives an example.
+    """,
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # Rich takes longer to import than all the rest of the help
     pretty_exceptions_enable=False,
 )
 

@@ -25,7 +25,9 @@ def run(
     ] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a setting, as in acquisition.batch_size=20; repeatable."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Change a setting, as in acquisition.batch_size=20; repeatable."
+        ),
     ] = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
@@ -39,8 +41,12 @@ def run(
     Runs are resumable: after Ctrl-C or a crash, give the same command again. Runs that are finished are left as they
     are, so that methods and seeds can be added later.
 
-    Example, complete as it stands (a minute or two): `poolwise run --example > digits.toml`, then
-    `poolwise run digits.toml -o runs --jobs 2`, then `poolwise report runs -o report`
+    An example that needs no data of yours and takes a minute or two:
+
+    \b
+      poolwise run --example > digits.toml
+      poolwise run digits.toml -o runs --jobs 2
+      poolwise report runs -o report
     """
     if example:
         print(EXAMPLE, end="")
@@ -80,11 +86,14 @@ def report(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path("report"),
 ) -> None:
-    """Make one HTML page of runs: learning curves, differences from random with their intervals, times, batches.
+    """Make one HTML page of the results of runs.
 
-    It needs the packages that draw: `pip install 'poolwise[plot]'`.
+    It shows learning curves, differences from random with their intervals, times and batches. It needs the packages that draw: `pip install 'poolwise[plot]'`.
 
-    Example, after `poolwise run digits.toml -o runs`: `poolwise report runs -o report`, then open report/index.html
+    After `poolwise run digits.toml -o runs`, this writes the page report/index.html:
+
+    \b
+      poolwise report runs -o report
     """
     from poolwise.reports import write_report
 
@@ -95,9 +104,15 @@ def report(
 def datasets(
     root: Annotated[Path | None, typer.Option(help="A folder to search first.")] = None,
 ) -> None:
-    """List the data sets, where each was found or searched for, and how to get it.
+    """List the data sets and how to get them.
 
-    Example: `poolwise datasets`, or with a folder of your own: `poolwise datasets --root data`
+    Each is shown with where it was found. For those that were not found, it says where they were searched for.
+
+    Examples:
+
+    \b
+      poolwise datasets
+      poolwise datasets --root data
     """
     from rich.console import Console
     from rich.table import Table

@@ -34,6 +34,7 @@ def predict(
     model: Annotated[
         list[Path] | None,
         typer.Option(
+            metavar="FILE",
             help="A network: saved whole by torch.save (.pt), by torch.jit.save or by torch.export.save (.pt2); "
             "repeatable, for an ensemble.",
         ),
@@ -80,10 +81,16 @@ def predict(
 
     Loading a learner or a network runs code that was saved with it: only load what you trust.
 
-    Example, with a saved learner in runs/mine: `poolwise predict runs/mine pool.npy -o preds`, then
-    `poolwise select preds -b 100`
+    With a learner that was saved in runs/mine:
 
-    Example, with a network and a folder of images: `poolwise predict --model net.pt --samples 20 photos -o preds`
+    \b
+      poolwise predict runs/mine pool.npy -o preds
+      poolwise select preds -b 100
+
+    With a network that torch.save wrote, 20 dropout masks and a folder of images:
+
+    \b
+      poolwise predict --model net.pt --samples 20 photos -o preds
     """
     from poolwise import cluster
     from poolwise.models.saved import read_network

@@ -48,7 +48,10 @@ def select(
         Path | None, typer.Option(help="Features [L, D] of the examples that are labelled already.")
     ] = None,
     param: Annotated[
-        list[str] | None, typer.Option("--param", "-p", help="A parameter of the method, as in alpha=5; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--param", "-p", metavar="NAME=VALUE", help="A parameter of the method, as in alpha=5; repeatable."
+        ),
     ] = None,
     candidates: Annotated[
         str | None,
@@ -95,12 +98,12 @@ def select(
     Reads the predictions of K posterior samples (ensemble members, dropout masks) and writes the positions of the
     chosen examples in the order of choice, each with its gain. The first position is 0.
 
-    Example: `poolwise select preds.npy --batch-size 50 -o batch.csv`, and after labelling those, with new predictions:
-    `poolwise select preds.npy --batch-size 50 --exclude batch.csv -o batch-2.csv`
+    Examples; the first line makes a file of random predictions to try them on:
 
-    To try it without predictions of your own, make some:
-    `python -c "import numpy as np; np.save('preds.npy', np.random.default_rng(0).dirichlet([1]*10, (500, 20)))"`, then
-    `poolwise select preds.npy --kind probs -b 50`
+    \b
+      python -c "import numpy as np; np.save('preds.npy', np.log(np.random.dirichlet([1] * 10, (500, 20))))"
+      poolwise select preds.npy --batch-size 50 -o batch.csv
+      poolwise select preds.npy --batch-size 50 --exclude batch.csv -o next.csv
     """
     from poolwise import cluster
     from poolwise.predictions import Predictions
@@ -168,7 +171,11 @@ def _as_candidates(text: str | None) -> int | str | None:
 def methods(name: Annotated[str | None, typer.Argument(help="Show everything about one method.")] = None) -> None:
     """List the selection methods, or show everything about one.
 
-    Example: `poolwise methods`, then `poolwise methods power-lbb`
+    Examples:
+
+    \b
+      poolwise methods
+      poolwise methods power-lbb
     """
     from rich.console import Console
     from rich.table import Table
