@@ -88,7 +88,8 @@ def report(
 ) -> None:
     """Make one HTML page of the results of runs.
 
-    It shows learning curves, differences from random with their intervals, times and batches. It needs the packages that draw: `pip install 'poolwise[plot]'`.
+    It shows learning curves, differences from random with their intervals, times and batches. It needs the packages
+    that draw: `pip install 'poolwise[plot]'`.
 
     After `poolwise run digits.toml -o runs`, this writes the page report/index.html:
 

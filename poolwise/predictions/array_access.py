@@ -87,7 +87,7 @@ def chosen(key: object, N: int) -> Rows:
         index = index.astype(np.int64)  # an empty list has no type of its own
     if index.ndim == 0 and index.dtype.kind in "iu":
         index = index[None]
-    if index.ndim != 1 or index.dtype.kind not in "iub":
+    if index.ndim != 1 or index.dtype.kind not in "iub" or isinstance(key, tuple):
         raise PositionError(
             "predictions are indexed along the points only: by a slice, a whole number, a list of whole numbers or a "
             f"mask of {N} true-or-false values, not by {budget.shorten(key)}."
