@@ -13,6 +13,8 @@ ArrayOrTensor = npt.ArrayLike | torch.Tensor
 """What a caller may pass where an array is wanted: NumPy, a PyTorch tensor, nested lists."""
 
 _FLOATS = (np.float16, np.float32, np.float64)
+# Sums of squares of larger numbers leave the range of float64.
+_LARGEST = 1e100
 _TENSOR_FLOATS = (torch.float16, torch.float32, torch.float64)
 
 
@@ -119,10 +121,13 @@ def as_embeddings(values: object, what: str, rows: int | None = None) -> Array:
     if array.ndim != 2 or array.shape[1] == 0 or (rows is not None and len(array) != rows):
         expected = f"[{'N' if rows is None else rows}, D]"
         raise ShapeError(f"{what} must have shape {expected}, one row per point, not {list(array.shape)}.")
-    step = max(1, (1 << 22) // array.shape[1])
+    step, largest = max(1, (1 << 22) // array.shape[1]), min(_LARGEST, float(np.finfo(array.dtype).max))
     for start in range(0, len(array), step):
-        finite = np.isfinite(array[start : start + step]).all(1)
-        if not finite.all():
-            row = start + int(np.argmin(finite))
-            raise NotFiniteError(f"{what} must be finite, but row {row} is not. Remove that row or repair it.")
+        usable = (np.abs(array[start : start + step]) <= largest).all(1)  # which NaN is not
+        if not usable.all():
+            row = start + int(np.argmin(usable))
+            raise NotFiniteError(
+                f"{what} must be finite and at most {largest:.3g} in size, but row {row} is not. Remove that row or "
+                "repair it."
+            )
     return array

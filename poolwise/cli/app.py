@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -81,7 +81,8 @@ def run_app(app: typer.Typer) -> None:
     except MemoryError as error:
         _fail(f"there is not enough memory for this ({str(error) or 'out of memory'}). Try smaller numbers.")
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of the output goes nowhere
+        with suppress(OSError, ValueError):  # what is left of the output goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             sys.exit(1)  # whoever read it has gone, as in `poolwise methods | head`
         _fail(f"{error.filename or 'the output'}: {error.strerror or error}.")

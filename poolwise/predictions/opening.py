@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from poolwise.arrays import Array, ArrayOrTensor
-from poolwise.errors import ParameterError
+from poolwise.errors import EmptyPoolError, ParameterError, ShapeError
 from poolwise.predictions.files import open_array
 from poolwise.predictions.forms import PredictionKind, PredictionLayout
 from poolwise.predictions.ids import read_ids
@@ -50,9 +50,13 @@ def open_source(
     array, mapping = open_array(path, key)
     if verify:
         raise ParameterError(f"{path} has no checksums to verify: only a folder of shards has them. Leave out verify=.")
-    if samples is not None:
-        array = unflattened(array, samples, layout or "NKC")
-    return Opened(array_source(array, layout or "NKC", mapping), kind or "log-probs", None, None, samples is None)
+    try:
+        if samples is not None:
+            array = unflattened(array, samples, layout or "NKC")
+        source = array_source(array, layout or "NKC", mapping)
+    except (ShapeError, EmptyPoolError) as error:
+        raise type(error)(f"{path}: {error}") from None
+    return Opened(source, kind or "log-probs", None, None, samples is None)
 
 
 def _open_shards(

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from poolwise.arrays import Array, ArrayOrTensor, as_array, as_view
+from poolwise.budget import shorten
 from poolwise.errors import EmptyPoolError, ParameterError, ShapeError
 from poolwise.predictions.forms import PredictionLayout
 
@@ -107,7 +108,7 @@ def unflattened(array_N_KC: Array, samples: int, layout: PredictionLayout) -> Ar
     """`[N, K, C]` numbers, or `[N, C, K]` for that layout, from flat lists."""
     if array_N_KC.ndim != 2 or samples < 1 or array_N_KC.shape[1] % samples or layout == "KNC":
         raise ShapeError(
-            f"samples={samples} is for flat lists [N, K·C] of a length that it divides, in layout NKC or NCK, not for "
-            f"shape {list(array_N_KC.shape)} in layout {layout}."
+            f"samples={shorten(samples)} is for flat lists [N, K·C] of a length that it divides, in layout NKC or NCK, "
+            f"not for shape {list(array_N_KC.shape)} in layout {layout}."
         )
     return array_N_KC.reshape(len(array_N_KC), *((samples, -1) if layout == "NKC" else (-1, samples)))
