@@ -1,4 +1,4 @@
-"""From what a caller holds (NumPy, PyTorch) to plain NumPy views, without a copy where none is needed."""
+"""From what a caller has (NumPy, PyTorch) to plain NumPy views, without a copy where none is needed."""
 
 from typing import Any
 

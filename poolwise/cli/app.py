@@ -22,7 +22,7 @@ _flags: dict[str, str] = {}  # those of the command that is running, by their na
 
 
 class _Commands(TyperGroup):
-    """The commands; what goes wrong in one is said in the words of its options."""
+    """The commands. An error names the options of the command, as a user typed them."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that was asked for, and remember its options."""

@@ -1,4 +1,4 @@
-"""Errors in the words of the command line: `--batch-size 5` where Python says `batch_size=5`."""
+"""Errors that name flags of the command line, `--batch-size 5`, where Python has `batch_size=5`."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -62,7 +62,7 @@ def lines(quiet: bool) -> Iterator["Show"]:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Work that Ctrl-C may stop: it ends with a word on how to resume, and exit code 130."""
+    """Work that Ctrl-C may stop: it ends with a note on how to resume, and exit code 130."""
     try:
         yield
     except KeyboardInterrupt:

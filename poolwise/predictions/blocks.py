@@ -33,7 +33,7 @@ class Block:
     Attributes:
         log_probs: `[n, K, C]` log-probabilities.
         probs: `[n, K, C]` probabilities.
-        raw: `[n, K, C]` workspace. It holds no meaningful numbers once the block is made.
+        raw: `[n, K, C]` workspace. Its numbers mean nothing once the block is made.
 
     Example:
         >>> import numpy as np, poolwise as pw

@@ -1,4 +1,4 @@
-"""The checks that a block of predictions must pass, with errors that name the first bad row."""
+"""The checks of a block of predictions; an error names the first bad row."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ _HINTS = {
     "for raw network outputs Predictions.from_logits (on the command line: --kind).",
     "probs": "Probabilities were expected: for log-probabilities use Predictions.from_log_probs, "
     "for raw network outputs Predictions.from_logits (on the command line: --kind).",
-    "logits": "Logits were expected: each class a finite number, or -inf for a class that cannot be.",
+    "logits": "Logits were expected: a finite number for each class, or -inf for a class that is impossible.",
 }
 
 
@@ -27,7 +27,7 @@ def check_block(raw_n_K_C: Tensor, probs_n_K_C: Tensor, kind: str, stored: torch
         probs_n_K_C: `[n, K, C]` the probabilities made of them.
         kind: `"log-probs"`, `"probs"` or `"logits"`.
         stored: the type the values are stored in, which sets the tolerance.
-        positions_n: `[n]` where each row stands in the pool, for the message.
+        positions_n: `[n]` position of each row in the pool, for the message.
     """
     n, K, C = probs_n_K_C.shape
     # A product with ones is the fastest sum over a short last axis. NaN fails the comparisons, as it should.

@@ -183,7 +183,7 @@ class ShardWriter:
         if (self._folder / NAME).exists():
             self._resume(Manifest.read(self._folder))
         elif any(self._folder.glob("part-*.npy")):
-            raise FileError(f"{self._folder} holds shards without a {NAME}. Choose another folder.")
+            raise FileError(f"{self._folder} has shards without a {NAME}. Choose another folder.")
         self.tidy()
         self._need_room()
         if self._manifest.embeddings is not None and self.missing:

@@ -1,6 +1,6 @@
 """Prefilters: a selection from a part of the pool that reports what the rest could have been worth.
 
-A bound of a point is a number that its gain is never above, whatever was picked (Minoux 1978 is greedy by them): the
+A bound of a point is a number that its gain is never above, whatever was picked (Minoux 1978 relies on them): the
 BALD score for all forms of LBB and BatchBALD. With u the largest bound of the points left out, none of them could have
 gained more than u at any pick. A pick with a gain g lost at most `u - g`. Where that is negative it lost nothing, and a
 greedy method would have made the same pick from the whole pool.
