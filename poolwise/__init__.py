@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection
     from poolwise.data.pool import Pool
-    from poolwise.errors import PrefilterWarning, SaturationWarning
+    from poolwise.errors import LayoutWarning, PrefilterWarning, SaturationWarning
     from poolwise.learning import stopping
     from poolwise.learning.learner import ActiveLearner
     from poolwise.learning.query import Query
@@ -26,6 +26,7 @@ __all__ = [
     "ActiveLearner",
     "Batch",
     "Diagnostics",
+    "LayoutWarning",
     "Pool",
     "Predictions",
     "PrefilterWarning",
@@ -55,6 +56,7 @@ _HOMES = {
     "ActiveLearner": "poolwise.learning.learner",
     "Batch": "poolwise.selection.batch",
     "Diagnostics": "poolwise.selection.batch",
+    "LayoutWarning": "poolwise.errors",
     "Pool": "poolwise.data.pool",
     "Predictions": "poolwise.predictions",
     "PrefilterWarning": "poolwise.errors",

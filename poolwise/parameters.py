@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 
+from poolwise.budget import shorten
 from poolwise.errors import ParameterError
 
 
@@ -29,7 +30,9 @@ class Parameter:
         value = value.item() if isinstance(value, np.generic) else value
         if _fits(value, self.annotation):
             return value
-        raise ParameterError(f"{method}: {self.name} must be {_describe(self.annotation)}, not {value!r}. {self.help}")
+        raise ParameterError(
+            f"{method}: {self.name} must be {_describe(self.annotation)}, not {shorten(value)}. {self.help}"
+        )
 
     def parse(self, text: str, method: str) -> object:
         """The value that a text from the command line stands for."""
@@ -40,7 +43,9 @@ class Parameter:
                 continue
             if _fits(value, self.annotation):
                 return value
-        raise ParameterError(f"{method}: {self.name} must be {_describe(self.annotation)}, not {text!r}. {self.help}")
+        raise ParameterError(
+            f"{method}: {self.name} must be {_describe(self.annotation)}, not {shorten(text)}. {self.help}"
+        )
 
 
 def _fits(value: object, annotation: Any) -> bool:
@@ -51,7 +56,8 @@ def _fits(value: object, annotation: Any) -> bool:
     if get_origin(annotation) in (typing.Union, types.UnionType):
         return any(_fits(value, option) for option in get_args(annotation))
     if annotation is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        within_range = not isinstance(value, int) or abs(value) <= 10**308  # a larger one cannot become a float
+        return isinstance(value, int | float) and not isinstance(value, bool) and within_range
     if annotation is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, get_origin(annotation) or annotation)

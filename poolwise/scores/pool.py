@@ -1,4 +1,4 @@
-"""One pass over the pool: from predictions wherever they are to one number a point."""
+"""One pass over the pool: from predictions, wherever they are stored, to one number per point."""
 
 from collections.abc import Callable
 
