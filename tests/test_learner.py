@@ -224,8 +224,8 @@ def test_settings_are_checked_before_any_work(tmp_path):
         ({"seed": -1}, errors.ParameterError, "seed must be"),
         ({"seed": 0.5}, errors.ParameterError, "seed must be"),
         ({"memory": "lots"}, errors.ParameterError, "memory must be"),
-        ({"test": X}, errors.MissingInputError, "judging a model needs labels"),
-        ({"validation": X}, errors.MissingInputError, "judging a model needs labels"),
+        ({"test": X}, errors.MissingInputError, "evaluating a model needs labels"),
+        ({"validation": X}, errors.MissingInputError, "evaluating a model needs labels"),
     ]:
         with pytest.raises(error, match=message):
             learner(tmp_path / "new", **options)
@@ -251,7 +251,7 @@ def test_candidates_are_positions_in_the_data(tmp_path):
             this.update(query.indices, Y[query.indices])
         again = pw.ActiveLearner.load(tmp_path / method)
         assert history(again) == history(this)
-        learner(tmp_path / method, pool=started(), method=method, candidates=np.array(allowed), batch_size=3)
+        again = learner(tmp_path / method, pool=started(), method=method, candidates=np.array(allowed), batch_size=3)
         assert len(again.query()) == len(set(allowed) - set(again.pool.labelled.tolist()) - set(this.pool.labelled))
     cold = learner(pool=pw.Pool(X, 3), candidates=allowed[:8])
     assert set(cold.query().indices) <= set(allowed)
@@ -495,12 +495,12 @@ def test_a_selection_that_fails_leaves_the_learner_as_it_was(monkeypatch, tmp_pa
     def fail(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poolwise.learning.learner.select", fail)
+    monkeypatch.setattr("poolwise.learning.asking.select", fail)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             this.query()
         assert picture(this) == before
-    monkeypatch.setattr("poolwise.learning.learner.select", real)
+    monkeypatch.setattr("poolwise.learning.asking.select", real)
     list(pw.simulate(this, Y, 21))
     assert history(this) == history(reference)  # agreement of a model with itself would be 1
 

@@ -108,7 +108,7 @@ def predict(
 def _learned(directory: str, samples: int | None) -> Posterior:
     if samples is not None:
         raise ParameterError("--samples is for --model; a learner has the samples of its posterior.")
-    return ActiveLearner.load(directory).posterior
+    return ActiveLearner.load(directory, read_only=True).posterior
 
 
 def _data(name: str, split: str, root: Path | None) -> Examples:
