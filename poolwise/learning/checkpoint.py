@@ -15,8 +15,9 @@ from poolwise.learning.fingerprint import Fingerprint
 from poolwise.learning.state import ADVICE, State, read_state, write_state
 from poolwise.storage import replacing
 
-STATE, WEIGHTS, CLASSES, ROWS = "learner.json", "weights-{:0>5}.pt", "classes-{:0>5}.npy", "rows-{:0>7}.npz"
-_OBJECTS = "objects-{:0>5}.pkl"
+STATE, WEIGHTS, CLASSES, ROWS = "learner.json", "weights-{:05}.pt", "classes-{:05}.npy", "rows-{:07}.npz"
+_OBJECTS = "objects-{:05}.pkl"
+_EVERY = ("weights-*.pt", "classes-*.npy", "rows-*.npz", "objects-*.pkl", "objects.pkl")
 
 Writer = Callable[[BinaryIO], object]
 
@@ -47,10 +48,9 @@ class Checkpoint:
         checksums = {name: self._written[name] for name in files}
         write_state(self.folder / STATE, replace(state, files=checksums))
         self._written = checksums
-        for pattern in (WEIGHTS, CLASSES, ROWS, _OBJECTS, objects_name(0)):
-            for old in self.folder.glob(pattern.format("*")):
-                if old.name not in files:
-                    old.unlink(missing_ok=True)
+        for old in [path for pattern in _EVERY for path in self.folder.glob(pattern)]:
+            if old.name not in files:
+                old.unlink(missing_ok=True)
 
     def read_state(self) -> State:
         """Read the state."""
