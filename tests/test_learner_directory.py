@@ -311,8 +311,9 @@ def attempt(folder, expected):
     try:
         with pw.ActiveLearner.load(folder) as again:
             assert [plain(entry) for entry in again.rounds] == expected
-            again.predict(X)
             again.query()
+            if list(folder.glob("weights-*")):
+                again.predict(X)
     except (errors.FileError, errors.StateError, errors.DataMismatchError, errors.MissingInputError) as error:
         message = str(error)
         assert str(folder) in message
@@ -393,8 +394,8 @@ def test_wrong_types_in_a_state_without_a_checksum_are_refused_or_harmless(seed,
                 assert isinstance(again.rounds, tuple)
         except (errors.FileError, errors.StateError) as error:
             assert str(as_old) in str(error), (parents, last, error)
-        except errors.InputError as error:  # a setting that is of the right type, and of no use
-            assert parents == ["settings"] or parents[:2] == ["settings", "parameters"], (parents, last, error)
+        except errors.DataMismatchError as error:  # another number of examples might be other data
+            assert (parents, last) == (["pool"], "examples"), error
 
 
 @pytest.mark.parametrize(

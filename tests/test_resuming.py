@@ -307,7 +307,7 @@ def test_the_same_script_goes_on_and_a_different_one_is_refused(tmp_path):
         assert (tmp_path / "learner.json").read_bytes() == stored
     with pytest.raises(errors.DataMismatchError, match="10 rows were removed"):
         learner(tmp_path, method="power-bald", alpha=2.0, pool=pw.Pool((X[:50], Y[:50])))
-    with pytest.raises(errors.ParameterError, match="Load it with the same data"):
+    with pytest.raises(errors.DataMismatchError, match="Load it with the same data"):
         learner(tmp_path, method="power-bald", alpha=2.0, pool=pw.Pool((X[:50], Y[:50])), check_data=False)
     with pytest.raises(errors.ParameterError, match="has 3 networks, and this DeepEnsemble has 2"):
         learner(tmp_path, method="power-bald", alpha=2.0, posterior=DeepEnsemble(linear, 2))
@@ -345,6 +345,11 @@ def test_weights_that_are_gone_are_trained_again(tmp_path):
     again = learner(tmp_path / "this")
     list(pw.simulate(again, Y, 16))
     assert history(again) == history(whole)
+    warm = learner(tmp_path / "warm", posterior=ensemble(warm_start=True))
+    warm.query()
+    next((tmp_path / "warm").glob("weights-*.pt")).unlink()
+    with pytest.raises(errors.FileError, match="weights-00001.pt cannot be read, it may be missing"):
+        learner(tmp_path / "warm", posterior=ensemble(warm_start=True))
 
 
 def test_a_directory_that_cannot_be_used(tmp_path):

@@ -13,7 +13,14 @@ import torch
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples
 from poolwise.data.pool import Pool
-from poolwise.errors import FileError, MissingInputError, PoolwiseError, StateError
+from poolwise.errors import (
+    DataMismatchError,
+    FileError,
+    MissingInputError,
+    ParameterError,
+    PoolwiseError,
+    StateError,
+)
 from poolwise.learning.checkpoint import (
     CLASSES,
     ROWS,
@@ -31,7 +38,7 @@ from poolwise.learning.hold import Hold
 from poolwise.learning.identity import Identity
 from poolwise.learning.query import Query
 from poolwise.learning.standing import Standing
-from poolwise.learning.state import Settings, State, damaged, read_state
+from poolwise.learning.state import PoolState, Settings, State, damaged, read_state
 from poolwise.posteriors.posterior import Posterior
 
 _NOT_COMPARED = ("memory", "agreement")  # settings that change no batch
@@ -121,7 +128,7 @@ class Keeper:
         state = State(
             settings=settings,
             objects=[name for name, value in objects.items() if value is not None],
-            pool=parts.pool.state(),
+            pool=PoolState(**parts.pool.state()),
             rounds=standing.rounds,
             query=None if standing.query is None else standing.query.as_dict(),
             trained=standing.trained,
@@ -153,19 +160,14 @@ class Keeper:
             advice = "Restore it from a copy, or pass check_data=False to open the directory without it."
             saved = self._checkpoint.read(state, ROWS.format(state.fingerprint), read_rows, advice)
             self._identity.check(saved, self.folder)
-        path = self.folder / STATE
         try:
-            parts.pool.load_state(state.pool)
-            standing = Standing(
-                list(state.rounds),
-                None if state.query is None else _checked(Query.from_dict(state.query), parts.pool),
-                state.trained,
-                state.model,
-            )
-        except (StateError, KeyError, TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, PoolwiseError) and not isinstance(error, StateError):
-                raise
-            raise damaged(path, error) from error
+            parts.pool.load_state(vars(state.pool))
+            query = None if state.query is None else _checked(Query.from_dict(state.query), parts.pool)
+        except ParameterError as error:
+            raise DataMismatchError(f"{self.folder}: {error}") from None
+        except (StateError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise damaged(self.folder / STATE, error) from error
+        standing = Standing(list(state.rounds), query, state.trained, state.model)
         if state.classes is not None:
             standing.classes_round = state.classes
             standing.classes = self._classes(state, len(parts.pool))
@@ -186,8 +188,10 @@ class Keeper:
 
     def _load_weights(self, state: State, posterior: Posterior, standing: Standing) -> None:
         name = WEIGHTS.format(state.model)
-        if not (self.folder / name).exists() and self._hold is not None:
-            standing.model, standing.trained = 0, None  # the weights are gone: train again, with the same result
+        # Weights that are gone are trained again, with the same result, unless training starts from them.
+        warm = getattr(posterior, "_warm_start", False)
+        if not (self.folder / name).exists() and self._hold is not None and not warm:
+            standing.model, standing.trained = 0, None
             return
         weights = self._checkpoint.read(state, name, partial(torch.load, weights_only=True))
         try:

@@ -16,7 +16,7 @@ from poolwise import budget
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples, as_examples, needed_labels
 from poolwise.data.pool import Pool
-from poolwise.errors import FileError, LabelError, ParameterError, StateError
+from poolwise.errors import FileError, InputError, LabelError, ParameterError, StateError
 from poolwise.learning.asking import ask, choices, read_candidates
 from poolwise.learning.checkpoint import STATE, objects_name
 from poolwise.learning.identity import Identity
@@ -24,7 +24,7 @@ from poolwise.learning.keeping import Keeper, Parts, gather
 from poolwise.learning.query import Query, plain_scores
 from poolwise.learning.rounds import Round
 from poolwise.learning.standing import Standing
-from poolwise.learning.state import Settings, read_state
+from poolwise.learning.state import Settings, damaged, read_state
 from poolwise.metrics import evaluate, kappa
 from poolwise.posteriors.posterior import Posterior
 from poolwise.predictions import Predictions
@@ -96,12 +96,9 @@ class ActiveLearner:
         report: Report = silent,
         **parameters: Any,
     ) -> None:
-        own = {name: value for name, value in parameters.items() if name not in ("candidates", "information")}
-        registry.find(method).check(own)
-        stream(seed)
-        budget.parse(memory)
+        _check(Settings(method, parameters, batch_size, seed, memory))
         self.posterior, self.pool = posterior, pool if isinstance(pool, Pool) else Pool(pool)
-        self.method, self.batch_size, self.seed = method, _whole(batch_size), int(seed)
+        self.method, self.batch_size, self.seed = method, int(batch_size), int(seed)
         self.agreement = agreement
         if "candidates" in parameters:
             parameters["candidates"] = read_candidates(parameters["candidates"], self.pool)
@@ -352,9 +349,15 @@ class ActiveLearner:
                 f"{folder / STATE} names the method {settings.method!r}, which is not known here. Import the package "
                 "that it is in first."
             )
+        pool = Pool(objects["data"], state.pool.classes)
+        try:
+            _check(settings)
+            read_candidates(settings.parameters.get("candidates"), pool)
+        except InputError as error:
+            raise damaged(folder / STATE, error) from None
         learner = cls(
             objects["posterior"],
-            Pool(objects["data"], state.pool.get("classes")),
+            pool,
             settings.method,
             settings.batch_size,
             None,
@@ -414,6 +417,15 @@ class ActiveLearner:
         if self._keeper is None:
             raise StateError('this learner has no directory. Pass one: learner.save("runs/mine").')
         self._keeper.save(self._settings(), self._parts(), self._at)
+
+
+def _check(settings: Settings) -> None:
+    """Refuse settings that cannot be used, before any work is done."""
+    common = ("candidates", "information")
+    registry.find(settings.method).check({k: v for k, v in settings.parameters.items() if k not in common})
+    _whole(settings.batch_size)
+    stream(settings.seed)
+    budget.parse(settings.memory)
 
 
 def _plain(value: Any) -> Any:

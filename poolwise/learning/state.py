@@ -30,13 +30,24 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class PoolState:
+    """What `Pool.state` returns."""
+
+    examples: int
+    classes: int
+    labelled: list[int]
+    labels: list[int]
+    validation: list[int]
+
+
+@dataclass(frozen=True)
 class State:
     """All that a learner knows, apart from the files that the state names.
 
     Attributes:
         settings: what it was made with.
         objects: what `load` needs: `"posterior"`, `"data"`, and `"test"` and `"validation"` if there were any.
-        pool: what `Pool.state` returns.
+        pool: which examples are labelled, and how.
         rounds: the history.
         query: what is asked for, as `Query.as_dict` returns it, or None.
         trained: the round whose model is trained, if it is not in the history yet.
@@ -50,7 +61,7 @@ class State:
 
     settings: Settings
     objects: list[str]
-    pool: dict[str, Any]
+    pool: PoolState
     rounds: list[Round]
     query: dict[str, Any] | None
     trained: Round | None
@@ -67,7 +78,7 @@ _STATE = TypeAdapter(State)
 
 def write_state(path: Path, state: State) -> None:
     """Write a state, with a checksum of itself."""
-    plain = {**vars(state), "format": FORMAT, "settings": vars(state.settings)}
+    plain = {**vars(state), "format": FORMAT, "settings": vars(state.settings), "pool": vars(state.pool)}
     plain["rounds"] = [entry.as_dict() for entry in state.rounds]
     plain["trained"] = None if state.trained is None else state.trained.as_dict()
     write_json(path, {**plain, "checksum": _checksum(plain)})
@@ -84,13 +95,16 @@ def read_state(path: Path) -> State:
     if ("format" in plain or checksum is not None) and checksum != _checksum(plain):
         raise damaged(path, "its contents do not fit its checksum")
     try:
-        return _STATE.validate_json(json.dumps(plain), strict=True)
+        state = _STATE.validate_json(json.dumps(plain), strict=True)
     except (ValidationError, RecursionError) as error:
         reason = str(error)
         if isinstance(error, ValidationError):
             first = error.errors()[0]
             reason = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
         raise damaged(path, f"it is not the state of a learner ({reason})") from None
+    if not {"posterior", "data"} <= {*state.objects} or state.pool.classes < 2:
+        raise damaged(path, "it names no posterior, no data or fewer than two classes")
+    return state
 
 
 def damaged(path: Path, reason: object) -> FileError:
