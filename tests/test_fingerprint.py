@@ -189,7 +189,10 @@ def test_test_and_validation_sets_are_recognised_with_their_labels(tmp_path):
     learner(tmp_path, test=TEST, validation=(X, Y))
     relabelled = np.r_[(y[0] + 1) % 3, y[1:]]
     for options, message in [
-        ({"test": (x, relabelled), "validation": (X, Y)}, r"the test set is not that .*1 row was edited \(position 0\)"),
+        (
+            {"test": (x, relabelled), "validation": (X, Y)},
+            r"the test set is not that .*1 row was edited \(position 0\)",
+        ),
         ({"test": (x[:-1], y[:-1]), "validation": (X, Y)}, "1 row was removed.*check_data=False"),
         ({"test": TEST, "validation": (X.flip(0), Y[::-1].copy())}, "the validation set .*another order"),
     ]:
