@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import torch
-from small_learners import TEST, X, Y, ensemble, history, learner, started
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from small_learners import TEST, X, Y, ensemble, history, learner, started
 from torch.utils.data import Dataset, TensorDataset
 
 import poolwise as pw
@@ -95,7 +95,7 @@ def test_other_rows_are_refused_and_the_same_are_taken(kind, tmp_path):
     stored = {path.name: path.read_bytes() for path in tmp_path.iterdir() if not path.name.startswith(".")}
     for changed, message in [
         (rows[np.r_[1, 0, 2:30]], r"reordered \(what was at position 0 is at 1 now\).*check_data=False"),
-        (rows[::-1].copy(), "the same rows are in another order"),
+        (rows[::-1].copy(), "the same rows were reordered"),
         (edited(rows), r"1 row was edited \(position 7\).*same rows in the same order, or pass check_data=False"),
         (edited(edited(rows), 29), r"2 rows were edited \(positions 7, 29\)"),
         (rows[:-1], r"1 row was removed \(before: position 29\)"),
@@ -132,7 +132,7 @@ def test_the_check_can_be_switched_off(tmp_path):
     opened(tmp_path, NUMBERS, check_data=False)
     fresh = opened(tmp_path, NUMBERS[::-1].copy())
     fresh.update(fresh.query().indices, [0, 1, 2])
-    with pytest.raises(errors.DataMismatchError, match="another order"):
+    with pytest.raises(errors.DataMismatchError, match="reordered"):
         opened(tmp_path, NUMBERS)
 
 
@@ -168,7 +168,7 @@ def test_ids_are_compared_where_there_are_any(tmp_path):
     opened(tmp_path, NUMBERS)  # without ids, the rows alone count
     swapped = [names[1], names[0], *names[2:]]
     for data, message in [
-        (named(swapped), r"the same ids are in another order, reordered"),
+        (named(swapped), r"the same ids were reordered"),
         (named([*names[:-1], "other.png"]), r"1 id was changed \(position 29, 'other.png'\)"),
         (named(names[1:], NUMBERS[1:]), r"1 id was removed \(before: position 0\)"),
         (named([*names, "new"], np.concatenate([NUMBERS, NUMBERS[:1]])), r"1 id was added \(position 30, 'new'\)"),
@@ -194,7 +194,7 @@ def test_test_and_validation_sets_are_recognised_with_their_labels(tmp_path):
             r"the test set is not that .*1 row was edited \(position 0\)",
         ),
         ({"test": (x[:-1], y[:-1]), "validation": (X, Y)}, "1 row was removed.*check_data=False"),
-        ({"test": TEST, "validation": (X.flip(0), Y[::-1].copy())}, "the validation set .*another order"),
+        ({"test": TEST, "validation": (X.flip(0), Y[::-1].copy())}, "the validation set .*reordered"),
     ]:
         with pytest.raises(errors.DataMismatchError, match=message):
             learner(tmp_path, **options)
@@ -217,7 +217,7 @@ def test_large_data_is_sampled_with_all_rows_that_labels_belong_to(tmp_path, mon
     for position in (asked[0], pending, known[0]):
         with pytest.raises(errors.DataMismatchError, match=rf"1 row was edited or moved \(position {position}\), of"):
             opened(tmp_path, Items(edited(NUMBERS, position)))
-    with pytest.raises(errors.DataMismatchError, match="in another order, reordered"):
+    with pytest.raises(errors.DataMismatchError, match="were reordered"):
         opened(tmp_path, Items(NUMBERS[::-1].copy()))
     with pytest.raises(errors.DataMismatchError, match="2 rows were added at the end"):
         opened(tmp_path, Items(np.concatenate([NUMBERS, NUMBERS[:2]])))
@@ -315,7 +315,7 @@ def test_a_state_of_version_0_1_is_opened(tmp_path):
     list(pw.simulate(again, Y, 26))
     assert [entry.indices for entry in again.rounds] == [entry.indices for entry in whole.rounds]
     again.close()
-    with pytest.raises(errors.DataMismatchError, match="another order"):
+    with pytest.raises(errors.DataMismatchError, match="reordered"):
         pw.ActiveLearner.load(tmp_path, data=X.flip(0))
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_learners import TEST, X, Y, history, learner, plain
 from sklearn.linear_model import LogisticRegression
+from small_learners import TEST, X, Y, history, learner, plain
 from test_fingerprint import as_version_0_1
 
 import poolwise as pw
@@ -99,8 +99,6 @@ def test_a_notebook_cell_can_be_run_twice(tmp_path):
     assert (tmp_path / "learner.json").read_bytes() == stored
     assert old.predict(X).shape == (60, 3, 3)
     old.close()  # changes nothing for the new one
-    del old
-    gc.collect()
     new.update(asked, Y[asked])
     with pytest.raises(errors.LockedError):
         open_elsewhere(tmp_path)
@@ -356,6 +354,16 @@ def test_random_damage_is_refused_or_harmless(seed, whole, tmp_path):
     assert refused >= 20  # weights that are gone are trained again
 
 
+def refusal(folder):
+    """Why a directory cannot be opened, or None if it can."""
+    try:
+        with pw.ActiveLearner.load(folder) as again:
+            again.query()
+    except (errors.FileError, errors.StateError, errors.DataMismatchError) as error:
+        return str(error)
+    return None
+
+
 NONSENSE = [None, True, -1, 10**30, 1.5, float("nan"), "x", [], {}, [None], {"a": 1}, [[1]], [-1, 10**9]]
 
 
@@ -389,13 +397,8 @@ def test_wrong_types_in_a_state_without_a_checksum_are_refused_or_harmless(seed,
         else:
             inner[last] = draw.choice(NONSENSE)
         (as_old / "learner.json").write_text(json.dumps(changed))
-        try:
-            with pw.ActiveLearner.load(as_old) as again:
-                assert isinstance(again.rounds, tuple)
-        except (errors.FileError, errors.StateError) as error:
-            assert str(as_old) in str(error), (parents, last, error)
-        except errors.DataMismatchError as error:  # another number of examples might be other data
-            assert (parents, last) == (["pool"], "examples"), error
+        message = refusal(as_old)
+        assert message is None or str(as_old) in message, (parents, last, message)
 
 
 @pytest.mark.parametrize(
@@ -421,7 +424,7 @@ def test_an_edited_state_is_noticed(whole, tmp_path):
     state = json.loads(path.read_text())
     state["pool"]["labels"][0] = (state["pool"]["labels"][0] + 1) % 3
     path.write_text(json.dumps(state))
-    with pytest.raises(errors.FileError, match="do not fit its checksum. Restore it from a copy"):
+    with pytest.raises(errors.FileError, match=r"do not fit its checksum\. Restore it from a copy"):
         pw.ActiveLearner.load(tmp_path / "x")
 
 

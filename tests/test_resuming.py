@@ -348,7 +348,7 @@ def test_weights_that_are_gone_are_trained_again(tmp_path):
     warm = learner(tmp_path / "warm", posterior=ensemble(warm_start=True))
     warm.query()
     next((tmp_path / "warm").glob("weights-*.pt")).unlink()
-    with pytest.raises(errors.FileError, match="weights-00001.pt cannot be read, it may be missing"):
+    with pytest.raises(errors.FileError, match=r"weights-00001\.pt cannot be read, it may be missing"):
         learner(tmp_path / "warm", posterior=ensemble(warm_start=True))
 
 

@@ -256,7 +256,7 @@ def test_a_lock_keeps_others_out_and_says_who_has_it(tmp_path):
             FolderLock(tmp_path).acquire()
         for note in ("", "[]", "{}", "nonsense"):
             (tmp_path / ".lock.holder").write_text(note)
-            with pytest.raises(errors.LockedError, match="written by another process. Wait for it"):
+            with pytest.raises(errors.LockedError, match=r"written by another process\. Wait for it"):
                 FolderLock(tmp_path).acquire()
     with FolderLock(tmp_path):
         pass

@@ -103,7 +103,7 @@ def _describe(found: Changes, N: int, what: str, ids: Sequence[str] | None) -> s
         before, after = found.moved[0]
         which = "the same" if not words else "the other"
         words.append(
-            f"{which} {what}s are in another order, reordered (what was at position {before} is at {after} now)"
+            f"{which} {what}s were reordered (what was at position {before} is at {after} now)"
         )
     return "; ".join(words)
 
@@ -119,7 +119,7 @@ def _describe_sample(before: int, now: int, positions_m: Array, old_m: Array, ne
     moved = changes(old_m, new_m).moved
     if len(moved):
         then, after = positions_m[moved[0]]
-        return f"the rows are in another order, reordered (what was at position {then} is at {after} now)"
+        return f"the rows were reordered (what was at position {then} is at {after} now)"
     return f"{_count(differ, 'row')} edited or moved ({_positions(differ)}), of {len(positions_m):,} that were compared"
 
 

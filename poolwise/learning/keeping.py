@@ -1,7 +1,6 @@
 """Saving a learner to its directory, and resuming from there."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ from poolwise.data.pool import Pool
 from poolwise.errors import (
     DataMismatchError,
     FileError,
-    MissingInputError,
     ParameterError,
     PoolwiseError,
     StateError,
@@ -30,15 +28,15 @@ from poolwise.learning.checkpoint import (
     Writer,
     objects_name,
     objects_writer,
-    read_objects,
     read_rows,
     rows_writer,
 )
 from poolwise.learning.hold import Hold
 from poolwise.learning.identity import Identity
 from poolwise.learning.query import Query
+from poolwise.learning.settings import Settings
 from poolwise.learning.standing import Standing
-from poolwise.learning.state import PoolState, Settings, State, damaged, read_state
+from poolwise.learning.state import PoolState, State, damaged, read_state
 from poolwise.posteriors.posterior import Posterior
 
 _NOT_COMPARED = ("memory", "agreement")  # settings that change no batch
@@ -200,20 +198,6 @@ class Keeper:
             raise
         except Exception as error:  # weights of another make can make a posterior fail in any way
             raise damaged(self.folder / name, error or type(error).__name__) from error
-
-
-def gather(folder: Path, state: State, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Posterior, data, test and validation set: what is given, and the rest from the directory."""
-    missing = [name for name in given if given[name] is None and name in state.objects]
-    if not missing:
-        return dict(given)
-    if not (folder / objects_name(state.saved)).exists():
-        raise MissingInputError(
-            f"{folder} was saved without its {' and '.join(missing)}: pass "
-            f"{' and '.join(f'{name}=' for name in missing)}."
-        )
-    saved = read_objects(folder, state)
-    return {name: saved[name] if name in missing else value for name, value in given.items()}
 
 
 def _compare(saved: Settings, mine: Settings, folder: Path) -> None:

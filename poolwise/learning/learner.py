@@ -4,27 +4,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-import torch
 
 from poolwise import budget
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples, as_examples, needed_labels
 from poolwise.data.pool import Pool
-from poolwise.errors import FileError, InputError, LabelError, ParameterError, StateError
+from poolwise.errors import LabelError, StateError
 from poolwise.learning.asking import ask, choices, read_candidates
-from poolwise.learning.checkpoint import STATE, objects_name
 from poolwise.learning.identity import Identity
-from poolwise.learning.keeping import Keeper, Parts, gather
+from poolwise.learning.keeping import Keeper, Parts
+from poolwise.learning.loading import arguments
 from poolwise.learning.query import Query, plain_scores
 from poolwise.learning.rounds import Round
+from poolwise.learning.settings import Settings, plain, whole
 from poolwise.learning.standing import Standing
-from poolwise.learning.state import Settings, damaged, read_state
 from poolwise.metrics import evaluate, kappa
 from poolwise.posteriors.posterior import Posterior
 from poolwise.predictions import Predictions
@@ -96,7 +94,7 @@ class ActiveLearner:
         report: Report = silent,
         **parameters: Any,
     ) -> None:
-        _check(Settings(method, parameters, batch_size, seed, memory))
+        Settings(method, parameters, batch_size, seed, memory).check()
         self.posterior, self.pool = posterior, pool if isinstance(pool, Pool) else Pool(pool)
         self.method, self.batch_size, self.seed = method, int(batch_size), int(seed)
         self.agreement = agreement
@@ -145,7 +143,7 @@ class ActiveLearner:
         """
         if self._at.query is not None:
             return self._at.query
-        count = min(self.batch_size if batch_size is None else _whole(batch_size), len(self.choices))
+        count = min(self.batch_size if batch_size is None else whole(batch_size), len(self.choices))
         if count == 0:
             what = "everything in the pool is" if not len(self.pool.unlabelled) else "all candidates are"
             raise StateError(f"{what} labelled: there is nothing left to ask for.")
@@ -338,39 +336,8 @@ class ActiveLearner:
             report: called with (stage, done, total) as the work proceeds.
         """
         folder = Path(directory)
-        if not (folder / STATE).exists():
-            raise FileError(f"{folder} holds no learner: there is no {STATE} in it. Check the path.")
-        state = read_state(folder / STATE)
         given = {"posterior": posterior, "data": data, "test": test, "validation": validation}
-        objects = gather(folder, state, given)
-        settings = state.settings
-        if settings.method not in registry.methods():
-            raise StateError(
-                f"{folder / STATE} names the method {settings.method!r}, which is not known here. Import the package "
-                "that it is in first."
-            )
-        pool = Pool(objects["data"], state.pool.classes)
-        try:
-            _check(settings)
-            read_candidates(settings.parameters.get("candidates"), pool)
-        except InputError as error:
-            raise damaged(folder / STATE, error) from None
-        learner = cls(
-            objects["posterior"],
-            pool,
-            settings.method,
-            settings.batch_size,
-            None,
-            settings.seed,
-            test=objects["test"],
-            validation=objects["validation"],
-            memory=settings.memory,
-            self_contained=(folder / objects_name(state.saved)).exists(),
-            agreement=settings.agreement,
-            check_data=check_data,
-            report=report,
-            **settings.parameters,
-        )
+        learner = cls(**arguments(folder, given), check_data=check_data, report=report)
         learner._open(folder, read_only)
         return learner
 
@@ -395,7 +362,7 @@ class ActiveLearner:
         return Parts(self.posterior, self.pool, self._test, self._validation)
 
     def _settings(self) -> Settings:
-        parameters = {name: _plain(value) for name, value in self._parameters.items()}
+        parameters = {name: plain(value) for name, value in self._parameters.items()}
         return Settings(self.method, parameters, self.batch_size, self.seed, self._memory, self.agreement)
 
     @contextmanager
@@ -417,22 +384,3 @@ class ActiveLearner:
         if self._keeper is None:
             raise StateError('this learner has no directory. Pass one: learner.save("runs/mine").')
         self._keeper.save(self._settings(), self._parts(), self._at)
-
-
-def _check(settings: Settings) -> None:
-    """Refuse settings that cannot be used, before any work is done."""
-    common = ("candidates", "information")
-    registry.find(settings.method).check({k: v for k, v in settings.parameters.items() if k not in common})
-    _whole(settings.batch_size)
-    stream(settings.seed)
-    budget.parse(settings.memory)
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic | torch.Tensor) else value
-
-
-def _whole(batch_size: object) -> int:
-    if isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1:
-        raise ParameterError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
-    return int(batch_size)

@@ -11,22 +11,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from poolwise.errors import FileError
 from poolwise.learning.rounds import Round
+from poolwise.learning.settings import Settings
 from poolwise.storage import read_json, write_json
 
 FORMAT = 2  # version 0.1 wrote no number
 ADVICE = "Restore it from a copy, or use another directory to start anew."
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a learner was made with, beside its posterior and its data."""
-
-    method: str
-    parameters: dict[str, Any]
-    batch_size: int
-    seed: int
-    memory: int | str
-    agreement: bool = False
 
 
 @dataclass(frozen=True)
