@@ -102,9 +102,7 @@ def _describe(found: Changes, N: int, what: str, ids: Sequence[str] | None) -> s
     if len(found.moved):
         before, after = found.moved[0]
         which = "the same" if not words else "the other"
-        words.append(
-            f"{which} {what}s were reordered (what was at position {before} is at {after} now)"
-        )
+        words.append(f"{which} {what}s were reordered (what was at position {before} is at {after} now)")
     return "; ".join(words)
 
 

@@ -76,8 +76,10 @@ class Query:
         if saved and saved.get("traffic"):
             arrays["traffic"] = Traffic(**saved["traffic"])
         diagnostics = None if saved is None else Diagnostics(**{**saved, **arrays})
+        # Version 0.1 wrote no origin; only a batch drawn at random had no diagnostics.
+        origin: Origin = values.get("origin", "random" if saved is None else "method")
         scores = np.array(values["scores"], float)  # None becomes NaN
-        return cls(np.array(values["indices"], np.int64), scores, diagnostics, values.get("origin", "method"))
+        return cls(np.array(values["indices"], np.int64), scores, diagnostics, origin)
 
 
 def note_of(origin: Origin) -> str:
