@@ -73,6 +73,14 @@ class FileError(InputError):
     """A file is missing, damaged, or not of a kind that can be read safely."""
 
 
+class LockedError(StateError, FileError):
+    """A folder is being written by another process, or by another object of this process."""
+
+
+class DataMismatchError(InputError):
+    """The data is not that with which a learner was made."""
+
+
 class ClusterError(PoolwiseError):
     """The machines that share the work do not answer, lack something, or have lost what they held."""
 

@@ -141,7 +141,7 @@ def _learned(directory: str, samples: int | None) -> "Posterior":
 
     if samples is not None:
         raise ParameterError("--samples is for --model; a learner has the samples of its posterior.")
-    return ActiveLearner.load(directory).posterior
+    return ActiveLearner.load(directory, read_only=True).posterior
 
 
 def _examples(name: str, split: str, root: Path | None, columns: dict[str, str]) -> "Examples":

@@ -1,6 +1,5 @@
 """Writing predictions shard by shard: each complete and on the disk before the manifest says so."""
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -17,9 +16,8 @@ from poolwise.predictions.forms import PredictionKind
 from poolwise.predictions.ids import as_ids, write_ids
 from poolwise.predictions.manifest import DTYPES, EMBEDDINGS, NAME, PART, Manifest, Shard, find_embeddings
 from poolwise.predictions.shard_file import ShardFile, header
-from poolwise.storage import replacing
+from poolwise.storage import FolderLock, remove_unfinished, replacing
 
-_LOCK = ".lock"
 # About how many bytes a shard takes by default: what a killed prediction may have to do again.
 SHARD_BYTES = 1 << 26
 
@@ -74,14 +72,16 @@ class ShardWriter:
         self._folder, self._any_step = Path(folder), rows_per_shard is None
         self._manifest = Manifest(kind, "NKC", dtype, N, K, C, embeddings, shards)
         self._ids = None if ids is None else as_ids(ids, N)
-        self._lock: int | None = None
+        self._lock: FolderLock | None = None
 
     def __enter__(self) -> Self:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise FileError(f"cannot write to {self._folder} ({error.strerror}).") from error
+        lock = FolderLock(self._folder)
+        lock.acquire()
+        self._lock = lock
         try:
             self._begin()
         except BaseException:
@@ -93,7 +93,7 @@ class ShardWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._lock is not None:
-            os.close(self._lock)  # which gives the lock back, as the end of a killed process does
+            self._lock.release()
             self._lock = None
 
     @property
@@ -164,22 +164,14 @@ class ShardWriter:
 
     def tidy(self) -> None:
         """Remove what was being written when a process was killed. Nobody may be writing."""
-        for part in self._folder.glob(".*.part"):
-            part.unlink(missing_ok=True)
+        remove_unfinished(self._folder)
 
     def _must_be_open(self) -> None:
         if self._lock is None:
             raise StateError("a ShardWriter writes inside its context: with ShardWriter(...) as writer.")
 
     def _begin(self) -> None:
-        """Lock the folder, and resume what is in it."""
-        assert self._lock is not None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise FileError(
-                f"{self._folder} is being written by another process. Wait for it, or choose another folder."
-            ) from error
+        """Take up what is in the folder."""
         if (self._folder / NAME).exists():
             self._resume(Manifest.read(self._folder))
         elif any(self._folder.glob("part-*.npy")):
