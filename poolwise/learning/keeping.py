@@ -194,8 +194,8 @@ class Keeper:
         weights = self._checkpoint.read(state, name, partial(torch.load, weights_only=True))
         try:
             posterior.load_state(weights)
-        except PoolwiseError:
-            raise
+        except PoolwiseError as error:
+            raise type(error)(f"{self.folder / name}: {' '.join(str(error).split())}") from error
         except Exception as error:  # weights of another make can make a posterior fail in any way
             raise damaged(self.folder / name, error or type(error).__name__) from error
 

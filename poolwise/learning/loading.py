@@ -47,9 +47,9 @@ def _gather(folder: Path, state: State, given: Mapping[str, Any], contained: boo
     if not missing:
         return dict(given)
     if not contained:
-        raise MissingInputError(
-            f"{folder} was saved without its {' and '.join(missing)}: pass "
-            f"{' and '.join(f'{name}=' for name in missing)}."
-        )
+        way, path = " and ".join(f"{name}=" for name in missing), folder / objects_name(state.saved)
+        if path.name in state.files:
+            raise FileError(f"{path} is missing. Restore it from a copy, or pass {way}.")
+        raise MissingInputError(f"{folder} was saved without its {' and '.join(missing)}: pass {way}.")
     saved = read_objects(folder, state)
     return {name: saved[name] if name in missing else value for name, value in given.items()}
