@@ -213,7 +213,7 @@ def test_predictions_kept_in_ray(posterior):
 
 def test_a_worker_killed_while_predicting(slow_posterior, posterior, tmp_path):
     pw.write_predictions(posterior, INPUTS, tmp_path / "one", rows_per_shard=120)
-    with Killer("write_part") as killer:
+    with Killer("write_shard") as killer:
         cluster.predict(slow_posterior, INPUTS, tmp_path / "many", rows_per_shard=120)
     assert killer.killed
     manifests = [(tmp_path / folder / "manifest.json").read_text() for folder in ("one", "many")]
@@ -226,7 +226,7 @@ def test_a_worker_killed_while_scoring(tmp_path):
     x = pool(6000, 10, 8)
     folder, targets = write(tmp_path, x, 5), pool(300, 10, 8, seed=1)
     expected = pw.select(pw.Predictions.open(folder), 20, "epig", targets=targets)
-    with Killer("walk_shard") as killer:
+    with Killer("pass_over_shard") as killer:
         batch = pw.select(cluster.open_folder(folder), 20, "epig", targets=targets)
     assert killer.killed
     same(batch, expected)
