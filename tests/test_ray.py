@@ -437,3 +437,14 @@ def test_an_experiment_has_the_records_of_one_machine(tmp_path):
         assert mine == theirs
     again = cluster.execute_all(config, tmp_path / "many")
     assert all(entry.done and entry.started is None for entry in again)
+
+
+def test_predictions_in_ray_have_the_manners_of_an_array():
+    x = pool(60, 4, 3)
+    held, here = cluster.hold(x, 3), pw.Predictions.from_log_probs(x)
+    np.testing.assert_array_equal(held.log_probs, here.log_probs)
+    np.testing.assert_array_equal(held.probs, here.probs)
+    for key in (slice(10, 50), [40, 3, 3, -1], np.arange(60) % 2 == 0):
+        np.testing.assert_array_equal(np.asarray(held[key]), here[key].numpy())
+    assert sum(len(block) for block in held) == 60
+    same(pw.select(held[20:], 5), pw.select(here[20:], 5))
