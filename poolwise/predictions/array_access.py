@@ -12,7 +12,7 @@ from poolwise.predictions.blocks import LOG_ZERO
 from poolwise.predictions.sources import ArraySource
 
 if TYPE_CHECKING:
-    from poolwise.predictions.predictions import Predictions
+    from poolwise.predictions.reading import PoolReader
 
 Rows = slice | Array
 """Rows of a source: consecutive ones as a slice with a start and a stop, or `[n]` int64 positions."""
@@ -22,7 +22,7 @@ _ADVICE = (
 )
 
 
-def as_numpy(predictions: "Predictions", form: Literal["log_probs", "probs"]) -> Array:
+def as_numpy(predictions: "PoolReader", form: Literal["log_probs", "probs"]) -> Array:
     """`[N, K, C]` log-probabilities or probabilities, read-only where they are a view of what is stored.
 
     Args:
@@ -33,7 +33,7 @@ def as_numpy(predictions: "Predictions", form: Literal["log_probs", "probs"]) ->
     return _converted(predictions, form) if view is None else read_only(view)
 
 
-def _view(predictions: "Predictions", form: str) -> Array | None:
+def _view(predictions: "PoolReader", form: str) -> Array | None:
     """What is stored, if it is what a block would have and consecutive rows of an array."""
     source, rows = predictions.source, predictions.positions
     stored_as = {"log-probs": "log_probs", "probs": "probs"}.get(predictions.kind)
@@ -52,7 +52,7 @@ def _view(predictions: "Predictions", form: str) -> Array | None:
     return view
 
 
-def _converted(predictions: "Predictions", form: str) -> Array:
+def _converted(predictions: "PoolReader", form: str) -> Array:
     N, K, C = predictions.shape
     name = form.replace("_", "-")
     budget.need(N * predictions.row_bytes, f"the {name} [{N:,}, {K:,}, {C:,}] as one array", _ADVICE)

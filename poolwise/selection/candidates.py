@@ -42,6 +42,8 @@ def choose(candidates: Candidates | None, allowed: Array | None, N: int, batch_s
         drawn = draw(int(candidates), left, batch_size, seed)
         return drawn if allowed is None else allowed[drawn]
     named = as_positions(candidates, N, "candidates", _FORMS)
+    if len(named) == 0:
+        raise ParameterError("candidates names no points. Leave it out to choose from the whole pool.")
     chosen = named if allowed is None else np.intersect1d(named, allowed, assume_unique=True)
     if len(chosen) < batch_size:
         excluded = "" if len(chosen) == len(named) else " that are not excluded"
