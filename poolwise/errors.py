@@ -37,6 +37,22 @@ class UnknownMethodError(InputError):
     """There is no selection method of that name."""
 
 
+class MethodError(PoolwiseError):
+    """A selection method returned something that is not a valid batch."""
+
+
+class ContractError(PoolwiseError, AssertionError):
+    """A method or posterior does not do what every one of them must: see `poolwise.testing`.
+
+    Attributes:
+        failures: what is wrong, by the name of the check.
+    """
+
+    def __init__(self, message: str, failures: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.failures = failures or {}
+
+
 class ParameterError(InputError):
     """A parameter is unknown to the method, or has a value that it cannot use."""
 
@@ -67,6 +83,10 @@ class FileError(InputError):
 
 class ClusterError(PoolwiseError):
     """The machines that share the work do not answer, lack something, or have lost what they held."""
+
+
+class PluginWarning(UserWarning):
+    """A method that an installed package offers cannot be used."""
 
 
 class PrefilterWarning(UserWarning):

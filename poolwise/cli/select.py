@@ -17,10 +17,11 @@ from poolwise import __version__, cluster
 from poolwise.cli.app import app
 from poolwise.cli.engines import AddressOption, EngineOption, working
 from poolwise.cli.progress import bar
-from poolwise.errors import FileError, ParameterError, PrefilterWarning, SaturationWarning
+from poolwise.errors import FileError, ParameterError, PluginWarning, PrefilterWarning, SaturationWarning
 from poolwise.predictions import Kind, Layout, Predictions
 from poolwise.selection import registry
 from poolwise.selection.batch import Batch
+from poolwise.selection.catalogue import listing
 from poolwise.selection.select import select as run_selection
 from poolwise.storage import replacing
 
@@ -71,10 +72,6 @@ def select(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the batch here, as .csv or .json; else to the screen.")
     ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(help="Keep the picks in this folder as they are made; after a crash, the same command goes on."),
-    ] = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
@@ -115,7 +112,6 @@ def select(
             seed=seed,
             memory=memory,
             candidates=int(candidates) if candidates is not None and candidates.isdecimal() else candidates,
-            resume=resume,
             report=report,
             **parameters,
         )
@@ -141,21 +137,28 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show everything abo
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
     if name is None:
         table = Table("method", "what it is", "needs", "parameters", box=None, pad_edge=False, header_style="bold")
-        for method in registry.methods().values():
-            needs, parameters = ", ".join(method.needs), ", ".join(method.parameters)
-            table.add_row(method.name, method.summary, needs or "-", parameters or "-")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PluginWarning)
+            entries = listing()  # without importing PyTorch, unless installed packages offer methods
+        for entry in entries.values():
+            needs, parameters = ", ".join(entry.needs), ", ".join(entry.parameters)
+            table.add_row(entry.name, entry.summary, needs or "-", parameters or "-")
         console.print(table)
         console.print("\nMore on one of them: poolwise methods NAME")
+        for warning in caught:
+            print(f"poolwise: warning: {warning.message}", file=sys.stderr)
         return
     found = registry.find(name)
     lines = [("what it is", found.summary), ("formula", found.formula), ("needs", ", ".join(found.needs) or "nothing")]
     lines += [("randomness", "the seed decides" if found.stochastic else "none"), ("paper", found.paper)]
+    lines = [(label, text) for label, text in lines if text]
     table = Table(box=None, pad_edge=False, show_header=False)
     for label, text in lines:
         table.add_row(label, text, style=None)
     for parameter in found.parameters.values():
         options = f" ({', '.join(str(choice) for choice in parameter.choices)})" if parameter.choices else ""
         default = "" if parameter.default is None else f" Default: {parameter.default}."
+        default = " It must be given." if parameter.required else default
         table.add_row(f"--param {parameter.name}", f"{parameter.help}{options}{default}")
     console.print(found.name, style="bold")
     console.print(table, markup=False)
@@ -170,10 +173,8 @@ def _parse_parameters(method: str, assignments: list[str]) -> dict[str, Any]:
         name = name.strip().replace("-", "_")
         if not equals:
             raise ParameterError(f"--param takes NAME=VALUE, as in --param alpha=5, not {assignment!r}.")
-        if name not in found.parameters:
-            known = ", ".join(found.parameters) or "none"
-            raise ParameterError(f"{method} has no parameter {name!r}; its parameters: {known}.")
-        parameters[name] = found.parameters[name].parse(text.strip(), method)
+        parameter = found.parameter(name)
+        parameters[parameter.name] = parameter.parse(text.strip(), method)
     return parameters
 
 

@@ -16,7 +16,7 @@ from poolwise import budget
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples, as_examples, needed_labels
 from poolwise.data.pool import Pool
-from poolwise.errors import FileError, LabelError, MissingInputError, ParameterError, StateError
+from poolwise.errors import FileError, LabelError, MissingInputError, ParameterError, StateError, UnknownMethodError
 from poolwise.learning.checkpoint import CLASSES, OBJECTS, STATE, WEIGHTS, Checkpoint, read_objects, read_state
 from poolwise.learning.query import Query
 from poolwise.learning.rounds import Round
@@ -27,6 +27,7 @@ from poolwise.progress import Report, silent
 from poolwise.scores.pool import score_pool
 from poolwise.seeding import child_seed, stream
 from poolwise.selection import registry
+from poolwise.selection.registry import MethodLike
 from poolwise.selection.select import select
 
 
@@ -40,7 +41,7 @@ class ActiveLearner:
     Args:
         posterior: the model, see `poolwise.posteriors`.
         pool: a `Pool`, or data to make one of.
-        method: name of a selection method; `poolwise.methods()` lists them.
+        method: name of a selection method (`poolwise.methods()` lists them), or a function of your own.
         batch_size: how many labels to ask for at a time; fewer when fewer are left.
         directory: where the state is kept. If it holds the state of an earlier learner with the same settings, this
             one goes on from there.
@@ -57,7 +58,7 @@ class ActiveLearner:
         self,
         posterior: Posterior,
         pool: object,
-        method: str = registry.DEFAULT,
+        method: MethodLike = registry.DEFAULT,
         batch_size: int = 10,
         directory: str | Path | None = None,
         seed: int = 0,
@@ -70,11 +71,12 @@ class ActiveLearner:
         **parameters: Any,
     ) -> None:
         own = {name: value for name, value in parameters.items() if name not in ("candidates", "information")}
-        registry.find(method).check(own)
+        self._method = registry.resolve(method)
+        self._method.check(own)
         stream(seed)
         budget.parse(memory)
         self.posterior, self.pool = posterior, pool if isinstance(pool, Pool) else Pool(pool)
-        self.method, self.batch_size, self.seed = method, _whole(batch_size), int(seed)
+        self.method, self.batch_size, self.seed = self._method.name, _whole(batch_size), int(seed)
         self._parameters, self._memory, self._report = parameters, memory, report
         self._self_contained = self_contained
         self._test: Examples | None = None if test is None else as_examples(test)
@@ -225,7 +227,7 @@ class ActiveLearner:
         """Predict what is unlabelled and select from it; positions among the unlabelled are translated here."""
         started = time.perf_counter()
         unlabelled = self.pool.unlabelled
-        with_embeddings = "embeddings" in registry.find(self.method).inputs(self._parameters)
+        with_embeddings = "embeddings" in self._method.inputs(self._parameters)
         predictions = self.posterior.predict(
             self.pool.unlabelled_examples(), embeddings=with_embeddings, memory=self._memory, report=self._report
         )
@@ -242,7 +244,7 @@ class ActiveLearner:
         elif parameters.get("candidates") is not None and not isinstance(parameters["candidates"], str | Integral):
             parameters = {**parameters, "candidates": None}
         batch = select(
-            predictions, count, self.method, seed=seed, memory=self._memory, report=self._report, **parameters
+            predictions, count, self._method, seed=seed, memory=self._memory, report=self._report, **parameters
         )
         finished = time.perf_counter()
         self._classes_N, self._classes_round = np.full(len(self.pool), -1, np.int64), trained.round
@@ -276,6 +278,7 @@ class ActiveLearner:
         cls,
         directory: str | Path,
         *,
+        method: MethodLike | None = None,
         posterior: Posterior | None = None,
         data: object = None,
         test: object = None,
@@ -288,6 +291,7 @@ class ActiveLearner:
 
         Args:
             directory: where it was saved.
+            method: the selection method, if it is a function that cannot be imported, such as a lambda.
             posterior: used instead of the saved one.
             data: used instead of the saved data.
             test: used instead of the saved test set.
@@ -312,7 +316,7 @@ class ActiveLearner:
         return cls(
             cast(Posterior, objects["posterior"]),
             Pool(objects["data"], state["pool"]["classes"]),
-            settings["method"],
+            _saved_method(settings["method"], method),
             settings["batch_size"],
             folder,
             settings["seed"],
@@ -326,7 +330,7 @@ class ActiveLearner:
 
     def _settings(self) -> dict[str, Any]:
         return {
-            "method": self.method,
+            "method": self._method.reference,
             "parameters": {name: _plain(value) for name, value in self._parameters.items()},
             "batch_size": self.batch_size,
             "seed": self.seed,
@@ -401,6 +405,24 @@ class ActiveLearner:
 
 def _with(entry: Round, **changes: Any) -> Round:
     return Round(**{**vars(entry), **changes})
+
+
+def _saved_method(reference: str, given: MethodLike | None) -> registry.Method:
+    """The method of a saved learner: the given one, if it is the same, or the one that its state names."""
+    if given is not None:
+        found = registry.resolve(given)
+        if found.reference != reference:
+            raise StateError(
+                f"the saved learner uses the method {reference!r}, not {found.reference!r}. Give that one."
+            )
+        return found
+    try:
+        return registry.find(reference)
+    except UnknownMethodError as error:
+        raise MissingInputError(
+            f"the saved learner uses the method {reference!r}, which cannot be found here. Pass it: "
+            f"ActiveLearner.load(directory, method=...). ({error})"
+        ) from error
 
 
 def _plain(value: Any) -> Any:
