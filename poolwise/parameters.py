@@ -1,5 +1,6 @@
 """Parameters of methods, networks and posteriors: what each may be, and what it does."""
 
+import functools
 import inspect
 import re
 import types
@@ -97,7 +98,10 @@ def read_parameters(
 
 def read_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """The type hints of a function or of the constructor of a class, as far as they can be resolved."""
+    while isinstance(function, functools.partial):
+        function = function.func
     target = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
+    target = target if inspect.isroutine(target) else type(function).__call__  # an object that can be called
     try:
         return typing.get_type_hints(target)
     except Exception:  # hints name what is imported for type checkers only, or the callable has no hints at all

@@ -116,8 +116,8 @@ def test_nothing_about_a_run_is_left_to_defaults(file):
     assert training <= set(values["training"])
     assert set(values["acquisition"]) == {"methods", "initial_per_class", "batch_size", "labels"}
     for method in values["acquisition"]["methods"]:
-        # The engine changes no pick, and pairs are for the sum only.
-        needless = {"engine"} | (set() if method.get("redundancy") == "sum" else {"pairs"})
+        # The evaluation changes no pick, and pairs are for the sum only.
+        needless = {"evaluation"} | (set() if method.get("redundancy") == "sum" else {"pairs"})
         assert {"name", "label", *registry.find(method["name"]).parameters} - needless <= set(method)
 
 

@@ -29,7 +29,7 @@ class GreedyObjective(ABC):
 
     Attributes:
         shrinking: whether gains never grow as the batch grows. If False, every gain is computed anew at every pick.
-        floor: a gain that none can be below. Points whose bound is as low need no work.
+        floor: a gain that none can be below, such as 0. Points whose bound is as low need no work.
         rounding: how far rounding may move a gain, as a share of the largest one at the start. Points that are closer
             than this are compared by gains that are computed for each alone. None if the subclass sets `slack` itself.
         slack: the same as a number.
@@ -76,15 +76,16 @@ class GreedyObjective(ABC):
     def add(self, index: int) -> None:
         """Take note of a pick."""
 
-    def pick(self, evaluation: Evaluation = "lazy", tolerance: float = 0.0) -> Picks:
+    def pick(self, evaluation: Evaluation = "lazy", tolerance: float | None = None) -> Picks:
         """The batch.
 
         Args:
             evaluation: `"lazy"` or `"full"`; the picks are the same.
-            tolerance: gains up to this count as nothing.
+            tolerance: gains up to this count as nothing, and a batch that gets there is saturated; `floor` by default.
         """
         size, report = self.task.batch_size, self.task.report
-        return engine.select_greedily(self, size, evaluation=evaluation, tolerance=tolerance, report=report)
+        nothing = self.floor if tolerance is None else tolerance
+        return engine.select_greedily(self, size, evaluation=evaluation, tolerance=nothing, report=report)
 
     # What follows can be left as it is. It is for objectives that know better bounds or a cheaper way.
 

@@ -48,7 +48,7 @@ def _numbers(values: object, what: str, method: str) -> Array:
     if isinstance(values, Tensor):
         values = values.detach().cpu().numpy()
     try:
-        array = np.asarray(values)
+        array = np.ascontiguousarray(values)  # what goes to PyTorch cannot have negative strides
     except (TypeError, ValueError):
         array = np.empty(0, object)
     if array.dtype.kind not in "iuf":

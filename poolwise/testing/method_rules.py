@@ -114,16 +114,15 @@ def _input_untouched(subject: Subject) -> None:
 
 @_rule
 def _input_kinds(subject: Subject) -> None:
-    x = pool(120, 5, 4)
-    expected = subject.select(x, 12)
-    frozen = x.copy()
+    x, frozen = pool(120, 5, 4), pool(120, 5, 4)
     frozen.flags.writeable = False
     kinds: dict[str, Any] = {
         "a read-only array": frozen,
         "an array in Fortran order": np.asfortranarray(x),
         "a tensor": torch.from_numpy(x.copy()),
-        "a Predictions object": Predictions.from_log_probs(x),
+        "a Predictions object": Predictions.from_log_probs(x.copy()),
     }
+    expected = subject.select(x.copy(), 12)
     for kind, given in kinds.items():
         batch = subject.select(given, 12, like=x)
         _expect_same(batch, expected, f"{kind} must give the batch of a plain array", "Read task.predictions only.")
