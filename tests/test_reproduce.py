@@ -4,8 +4,8 @@ import dataclasses
 import inspect
 import json
 import re
-import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -281,17 +281,9 @@ def configs(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
+def call(run_main):
     """Run a command: its exit code, what it printed, and what it said."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["paper", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        said = capsys.readouterr()
-        return end.value.code or 0, said.out, said.err
-
-    return run
+    return partial(run_main, main, "paper", code=None)
 
 
 def test_from_configurations_to_a_figure_and_again(configs, tmp_path, call):

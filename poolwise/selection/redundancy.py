@@ -139,7 +139,11 @@ class PairwiseRedundancy(GreedyObjective):
         return np.where(np.abs(gains_n) > self.slack, gains_n, 0.0)
 
     def _compare(self, indices_n: Array, counts_n: Array) -> None:
-        """Compare each point with its next `counts_n` picks."""
+        """Compare each point with its next `counts_n` picks; one that tells nothing has no overlap with any."""
+        nothing_n = self._bald_N[indices_n] == 0
+        if nothing_n.any():
+            self._seen_N[indices_n[nothing_n]] += counts_n[nothing_n]
+            indices_n, counts_n = indices_n[~nothing_n], counts_n[~nothing_n]
         if not counts_n.all():
             indices_n, counts_n = indices_n[counts_n > 0], counts_n[counts_n > 0]
         # Whole points are put together into blocks of about `self._block` pairs.

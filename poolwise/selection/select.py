@@ -106,7 +106,11 @@ def select(
     chosen = pool if subset is None else pool.take(subset)
     task = Task(chosen, int(batch_size), seed, space, report, whole=pool, positions=subset)
     with one_thread_an_operation():
-        picks = chosen_method(task, **checked)
+        try:
+            picks = chosen_method(task, **checked)
+        except Exception:
+            task.predictions.check(space, report)  # wrong input explains the error better
+            raise
         task.predictions.check(space, report)
         curve = _information(task, picks.indices, information)
     diagnostics = Diagnostics(
