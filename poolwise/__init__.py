@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection
+    from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection, testing
     from poolwise.data.pool import Pool
     from poolwise.errors import LayoutWarning, PrefilterWarning, SaturationWarning
     from poolwise.learning import stopping
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from poolwise.posteriors.trained import ensemble, mc_dropout
     from poolwise.predictions import Predictions
     from poolwise.selection.batch import Batch, Diagnostics
-    from poolwise.selection.registry import methods
+    from poolwise.selection.objective import GreedyObjective
+    from poolwise.selection.registry import Method, method, methods
     from poolwise.selection.select import select
+    from poolwise.selection.task import Picks, Task
     from poolwise.training import Training
 
 __version__ = "0.2.0"
@@ -26,18 +28,23 @@ __all__ = [
     "ActiveLearner",
     "Batch",
     "Diagnostics",
+    "GreedyObjective",
     "LayoutWarning",
+    "Method",
+    "Picks",
     "Pool",
     "Predictions",
     "PrefilterWarning",
     "Query",
     "Round",
     "SaturationWarning",
+    "Task",
     "Training",
     "data",
     "ensemble",
     "errors",
     "mc_dropout",
+    "method",
     "methods",
     "metrics",
     "models",
@@ -48,6 +55,7 @@ __all__ = [
     "selection",
     "simulate",
     "stopping",
+    "testing",
     "write_predictions",
 ]
 
@@ -57,15 +65,20 @@ _HOMES = {
     "Batch": "poolwise.selection.batch",
     "Diagnostics": "poolwise.selection.batch",
     "LayoutWarning": "poolwise.errors",
+    "GreedyObjective": "poolwise.selection.objective",
+    "Method": "poolwise.selection.registry",
+    "Picks": "poolwise.selection.task",
     "Pool": "poolwise.data.pool",
     "Predictions": "poolwise.predictions",
     "PrefilterWarning": "poolwise.errors",
     "Query": "poolwise.learning.query",
     "Round": "poolwise.learning.rounds",
     "SaturationWarning": "poolwise.errors",
+    "Task": "poolwise.selection.task",
     "Training": "poolwise.training",
     "ensemble": "poolwise.posteriors.trained",
     "mc_dropout": "poolwise.posteriors.trained",
+    "method": "poolwise.selection.registry",
     "methods": "poolwise.selection.registry",
     "select": "poolwise.selection.select",
     "simulate": "poolwise.learning.simulation",

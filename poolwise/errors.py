@@ -45,6 +45,22 @@ class UnknownMethodError(InputError):
     """There is no selection method of that name."""
 
 
+class MethodError(PoolwiseError):
+    """A selection method returned something that is not a valid batch."""
+
+
+class ContractError(PoolwiseError, AssertionError):
+    """A method or posterior does not do what every one of them must: see `poolwise.testing`.
+
+    Attributes:
+        failures: what is wrong, by the name of the check.
+    """
+
+    def __init__(self, message: str, failures: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.failures = failures or {}
+
+
 class ParameterError(InputError):
     """A parameter is unknown to the method, or has a value that it cannot use."""
 
@@ -87,6 +103,10 @@ class ClusterError(PoolwiseError):
 
 class LayoutWarning(UserWarning):
     """The axes of predictions look as if they were in another order than `layout` says."""
+
+
+class PluginWarning(UserWarning):
+    """A method that an installed package offers cannot be used."""
 
 
 class PrefilterWarning(UserWarning):

@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 import poolwise as pw
-from poolwise.cli import main
 from poolwise.experiments.config import AcquisitionConfig, Config, DataConfig, ModelConfig, PosteriorConfig
 from poolwise.training import Training
 
@@ -36,17 +35,13 @@ def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in blocks("console")])
-def test_shell_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_shell_blocks_run(code: str, run) -> None:
     np.save("preds.npy", np.log(np.random.default_rng(0).dirichlet(np.ones(10), (200, 5))))
     np.save("pool.npy", np.random.default_rng(0).normal(size=(200, 16)).astype(np.float32))
     torch.save(nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.5), nn.Linear(64, 4)), "net.pt")
     for line in code.splitlines():
         assert line.startswith("$ poolwise "), "a console block holds poolwise commands only"
-        monkeypatch.setattr(sys, "argv", line.split()[1:])
-        with pytest.raises(SystemExit) as end:
-            main()
-        assert not end.value.code, line
+        run(*line.split()[2:])
 
 
 def test_there_are_blocks_to_run() -> None:

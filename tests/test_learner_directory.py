@@ -443,5 +443,5 @@ def test_a_method_that_is_not_known(whole, tmp_path):
     as_version_0_1(tmp_path / "x")
     path = tmp_path / "x" / "learner.json"
     path.write_text(path.read_text().replace('"bald"', '"mine"'))
-    with pytest.raises(errors.StateError, match=r"learner\.json names the method 'mine'.*Import the package"):
+    with pytest.raises(errors.MissingInputError, match=r"learner\.json names the method 'mine'.*method=\.\.\."):
         pw.ActiveLearner.load(tmp_path / "x")

@@ -1,7 +1,6 @@
 """Prefilters: what they keep, and that what they say of the rest is true."""
 
 import json
-import sys
 import warnings
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 
 import poolwise as pw
 from poolwise import errors
-from poolwise.cli import main
 from poolwise.learning.query import Query
 from poolwise.selection.batch import Diagnostics, Prefilter
 from poolwise.selection.registry import find
@@ -153,15 +151,9 @@ def test_the_report_survives_json_and_old_reports_are_read():
     assert isinstance(Query.from_dict(old).diagnostics, Diagnostics)
 
 
-def test_in_the_learner_and_on_the_command_line(tmp_path, monkeypatch, capsys):
-    x = pool(100, 5, 4)
-    np.save(tmp_path / "x.npy", x)
-    monkeypatch.setattr(
-        sys, "argv", ["poolwise", "select", str(tmp_path / "x.npy"), "-b", "5", "--candidates", "top:50"]
-    )
-    with pytest.raises(SystemExit):
-        main()
-    assert "top:50 left out 50 points" in capsys.readouterr().err
+def test_in_the_learner_and_on_the_command_line(tmp_path, run):
+    np.save("x.npy", pool(100, 5, 4))
+    assert "top:50 left out 50 points" in run("select", "x.npy", "-b", "5", "--candidates", "top:50").err
     posterior = pw.posteriors.Committee(LogisticRegression(), 5)
     directory = tmp_path / "mine"
     inputs, labels = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3

@@ -1,6 +1,7 @@
 """`poolwise select` and `poolwise methods`: from predictions to a batch."""
 
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from poolwise.cli.app import app, showing_warnings
 from poolwise.cli.engines import AddressOption, EngineOption, working
 from poolwise.cli.lists import By, read_excluded, read_ids
 from poolwise.cli.progress import bar
-from poolwise.errors import FileError, ParameterError
+from poolwise.errors import FileError, ParameterError, PluginWarning
 from poolwise.predictions.forms import PredictionKind, PredictionLayout
 
 if TYPE_CHECKING:
@@ -85,10 +86,6 @@ def select(
         Path | None,
         typer.Option("--output", "-o", help="Write the batch here, as .csv, .json or .parquet; else to the screen."),
     ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(help="Keep the picks in this folder as they are made; after a crash, the same command resumes."),
-    ] = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no warning, no summary.")] = False,
@@ -144,7 +141,6 @@ def select(
             memory=memory,
             candidates=_as_candidates(candidates),
             exclude=left_out,
-            resume=resume,
             report=report,
             **parameters,
         )
@@ -180,26 +176,35 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show everything abo
     from rich.console import Console
     from rich.table import Table
 
-    from poolwise.selection import registry
+    from poolwise.selection.catalogue import listing
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
     if name is None:
         table = Table("method", "what it is", "needs", "parameters", box=None, pad_edge=False, header_style="bold")
-        for method in registry.methods().values():
-            needs, parameters = ", ".join(method.needs), ", ".join(method.parameters)
-            table.add_row(method.name, method.summary, needs or "-", parameters or "-")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PluginWarning)
+            entries = listing()  # without importing PyTorch, unless installed packages offer methods
+        for entry in entries.values():
+            needs, parameters = ", ".join(entry.needs), ", ".join(entry.parameters)
+            table.add_row(entry.name, entry.summary, needs or "-", parameters or "-")
         console.print(table)
         console.print("\nMore on one of them: poolwise methods NAME")
+        for warning in caught:
+            print(f"poolwise: warning: {warning.message}", file=sys.stderr)
         return
+    from poolwise.selection import registry
+
     found = registry.find(name)
     lines = [("what it is", found.summary), ("formula", found.formula), ("needs", ", ".join(found.needs) or "nothing")]
     lines += [("randomness", "the seed decides" if found.stochastic else "none"), ("paper", found.paper)]
+    lines = [(label, text) for label, text in lines if text]
     table = Table(box=None, pad_edge=False, show_header=False)
     for label, text in lines:
         table.add_row(label, text, style=None)
     for parameter in found.parameters.values():
         options = f" ({', '.join(str(choice) for choice in parameter.choices)})" if parameter.choices else ""
         default = "" if parameter.default is None else f" Default: {parameter.default}."
+        default = " It must be given." if parameter.required else default
         table.add_row(f"--param {parameter.name}", f"{parameter.help}{options}{default}")
     console.print(found.name, style="bold")
     console.print(table, markup=False)
@@ -216,8 +221,6 @@ def _parse_parameters(method: str, assignments: list[str]) -> dict[str, Any]:
         name = name.strip().replace("-", "_")
         if not equals:
             raise ParameterError(f"--param takes NAME=VALUE, as in --param alpha=5, not {assignment!r}.")
-        if name not in found.parameters:
-            known = ", ".join(found.parameters) or "none"
-            raise ParameterError(f"{method} has no parameter {name!r}; its parameters: {known}.")
-        parameters[name] = found.parameters[name].parse(text.strip(), method)
+        parameter = found.parameter(name)
+        parameters[parameter.name] = parameter.parse(text.strip(), method)
     return parameters

@@ -19,8 +19,8 @@ from poolwise.posteriors.posterior import Posterior
 from poolwise.predictions import Predictions
 from poolwise.progress import Report
 from poolwise.scores.pool import score_pool
-from poolwise.selection import registry
 from poolwise.selection.candidates import choose
+from poolwise.selection.registry import Method
 from poolwise.selection.select import select
 
 _CANDIDATES = 'a share like "10%", a number, positions in the data, "top:100000" or "sample:100000"'
@@ -87,7 +87,7 @@ class Asked:
 def ask(
     posterior: Posterior,
     pool: Pool,
-    method: str,
+    method: Method,
     count: int,
     parameters: Mapping[str, Any],
     *,
@@ -101,7 +101,7 @@ def ask(
     Args:
         posterior: the trained model.
         pool: the pool.
-        method: name of the method.
+        method: the method.
         count: how many examples to ask for.
         parameters: the method's parameters, and `candidates` and `information`.
         seed: of the selection.
@@ -111,7 +111,7 @@ def ask(
     """
     started = time.perf_counter()
     unlabelled, examples = pool.unlabelled, pool.unlabelled_examples()
-    needs = registry.find(method).inputs({k: v for k, v in parameters.items() if isinstance(v, str)})
+    needs = method.inputs(parameters)
     with_embeddings = "embeddings" in needs
     if "predictions" in needs or classes:
         predictions = posterior.predict(examples, embeddings=with_embeddings, memory=memory, report=report)

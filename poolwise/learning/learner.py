@@ -29,6 +29,7 @@ from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
 from poolwise.seeding import child_seed, stream
 from poolwise.selection import registry
+from poolwise.selection.registry import MethodLike
 
 
 class ActiveLearner:
@@ -45,7 +46,7 @@ class ActiveLearner:
     Args:
         posterior: the model, see `poolwise.posteriors`.
         pool: a `Pool`, or data to make one of.
-        method: name of a selection method; `poolwise.methods()` lists them.
+        method: name of a selection method (`poolwise.methods()` lists them), or a function of your own.
         batch_size: how many labels to ask for at a time; fewer when fewer are left.
         directory: where the state is kept. If there is the state of an earlier learner with the same settings and the
             same data, this one resumes from there.
@@ -80,7 +81,7 @@ class ActiveLearner:
         self,
         posterior: Posterior,
         pool: object,
-        method: str = registry.DEFAULT,
+        method: MethodLike = registry.DEFAULT,
         batch_size: int = 10,
         directory: str | Path | None = None,
         seed: int = 0,
@@ -94,9 +95,10 @@ class ActiveLearner:
         report: Report = silent,
         **parameters: Any,
     ) -> None:
-        Settings(method, parameters, batch_size, seed, memory).check()
+        self._method = registry.resolve(method)
+        Settings(self._method.reference, parameters, batch_size, seed, memory).check(self._method)
         self.posterior, self.pool = posterior, pool if isinstance(pool, Pool) else Pool(pool)
-        self.method, self.batch_size, self.seed = method, int(batch_size), int(seed)
+        self.method, self.batch_size, self.seed = self._method.name, int(batch_size), int(seed)
         self.agreement = agreement
         if "candidates" in parameters:
             parameters["candidates"] = read_candidates(parameters["candidates"], self.pool)
@@ -251,7 +253,7 @@ class ActiveLearner:
         asked = ask(
             self.posterior,
             self.pool,
-            self.method,
+            self._method,
             count,
             self._parameters,
             seed=child_seed(self.seed, "selection", trained.round),
@@ -312,6 +314,7 @@ class ActiveLearner:
         cls,
         directory: str | Path,
         *,
+        method: MethodLike | None = None,
         posterior: Posterior | None = None,
         data: object = None,
         test: object = None,
@@ -326,6 +329,7 @@ class ActiveLearner:
 
         Args:
             directory: where it was saved.
+            method: the selection method, if it is a function that cannot be imported, such as a lambda.
             posterior: used instead of the saved one.
             data: used instead of the saved data; it must have the same rows in the same order.
             test: used instead of the saved test set.
@@ -337,7 +341,7 @@ class ActiveLearner:
         """
         folder = Path(directory)
         given = {"posterior": posterior, "data": data, "test": test, "validation": validation}
-        learner = cls(**arguments(folder, given), check_data=check_data, report=report)
+        learner = cls(**arguments(folder, given, method), check_data=check_data, report=report)
         learner._open(folder, read_only)
         return learner
 
@@ -363,7 +367,7 @@ class ActiveLearner:
 
     def _settings(self) -> Settings:
         parameters = {name: plain(value) for name, value in self._parameters.items()}
-        return Settings(self.method, parameters, self.batch_size, self.seed, self._memory, self.agreement)
+        return Settings(self._method.reference, parameters, self.batch_size, self.seed, self._memory, self.agreement)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

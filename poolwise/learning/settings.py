@@ -10,14 +10,23 @@ import torch
 from poolwise import budget
 from poolwise.errors import ParameterError
 from poolwise.seeding import stream
-from poolwise.selection import registry
+from poolwise.selection.registry import Method
 
 _COMMON = ("candidates", "information")  # parameters of every method
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a learner is made with, beside its posterior and its data."""
+    """What a learner is made with, beside its posterior and its data.
+
+    Attributes:
+        method: the `reference` of the selection method.
+        parameters: its parameters, and `candidates` and `information`.
+        batch_size: how many labels to ask for at a time.
+        seed: root of all randomness.
+        memory: working memory.
+        agreement: whether the agreement of successive models is tracked.
+    """
 
     method: str
     parameters: dict[str, Any]
@@ -26,10 +35,13 @@ class Settings:
     memory: int | str
     agreement: bool = False
 
-    def check(self) -> None:
-        """Refuse what cannot be used, before any work is done."""
-        own = {name: value for name, value in self.parameters.items() if name not in _COMMON}
-        registry.find(self.method).check(own)
+    def check(self, method: Method) -> None:
+        """Refuse what cannot be used, before any work is done.
+
+        Args:
+            method: the method that `self.method` refers to.
+        """
+        method.check({name: value for name, value in self.parameters.items() if name not in _COMMON})
         whole(self.batch_size)
         stream(self.seed)
         budget.parse(self.memory)

@@ -1,14 +1,13 @@
 """A learner that gets its labels from a list or a function."""
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 from poolwise.arrays import Array
 from poolwise.data.examples import as_labels
-from poolwise.errors import SaturationWarning
 from poolwise.learning.learner import ActiveLearner
 from poolwise.learning.rounds import Round
 from poolwise.learning.stopping import Budget, Rule
+from poolwise.selection.select import without_warnings
 
 Oracle = Callable[[Array], object]
 
@@ -61,8 +60,7 @@ def simulate(
             if not ended:
                 yield learner.finish(reason)
             return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SaturationWarning)  # the diagnostics of every round say it
+        with without_warnings():  # the diagnostics of every round have it
             query = learner.query(max(1, min(learner.batch_size, room)))
         entry = learner.rounds[-1]
         learner.update(query.indices, answer(query.indices))
