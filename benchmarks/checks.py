@@ -72,7 +72,7 @@ def same_picks(find: Find, a: str, b: str, first: int | None = None) -> Check:
 
 
 def pairs_share(find: Find, label: str, n: int, batch: int, share: float) -> Check:
-    """The lazy engine evaluates at most this share of the N·b pairs."""
+    """Lazy evaluation computes at most this share of the N·b pairs."""
     target = f"{label}: at most {share:.0%} of the {n * batch:,} pairs"
     record = find(label)
     pairs = record["extra"].get("pairs") if record is not None else None

@@ -7,7 +7,7 @@ from benchmarks.cases import ONE, Case, Sizes, Task, select
 from benchmarks.data import Pool
 
 LIMIT = 300.0
-REDUX, FULL = "batchbald (batchbald_redux)", "lbb (full engine)"
+REDUX, FULL = "batchbald (batchbald_redux)", "lbb (full evaluation)"
 METHODS = ("bald", "lbb", "power-lbb", "posterior-coverage", "batchbald")
 
 
@@ -17,7 +17,7 @@ def point(series: str, pool: Pool, batch: int, mark: str, configurations: int) -
     sampled: dict[str, Any] = {"configurations": configurations}
     if series == REDUX:
         return Case(label, "batchbald_redux batchbald", pool, batch, sampled, (ONE,), LIMIT, series)
-    parameters = {"engine": "full"} if series == FULL else sampled if series == "batchbald" else {}
+    parameters = {"evaluation": "full"} if series == FULL else sampled if series == "batchbald" else {}
     method = "lbb" if series == FULL else series
     return select(label, pool, batch, method, threads=(ONE,), limit=LIMIT, series=series, **parameters)
 

@@ -12,14 +12,14 @@ from matplotlib.axes import Axes
 from benchmarks.cases import ONE, Case, Task
 from benchmarks.checks import Record
 
-# Okabe and Ito's colours, told apart by colour-blind readers; peers and the full engine are also dashed.
+# Okabe and Ito's colours, told apart by colour-blind readers; peers and full evaluation are also dashed.
 LOOKS = {
     "bald": ("#000000", "o", "-"),
     "lbb": ("#0072B2", "s", "-"),
     "power-lbb": ("#56B4E9", "^", "-"),
     "posterior-coverage": ("#009E73", "D", "-"),
     "batchbald": ("#E69F00", "v", "-"),
-    "lbb (full engine)": ("#0072B2", "s", "--"),
+    "lbb (full evaluation)": ("#0072B2", "s", "--"),
     "batchbald (batchbald_redux)": ("#D55E00", "X", "--"),
 }
 

@@ -29,14 +29,14 @@ def lbb(s: Sizes) -> Task:
     return Task(
         "lbb",
         f"Large BatchBALD (default), {pool.shape}, b = {b}",
-        (select("lazy", pool, b, "lbb"), select("full", pool, b, "lbb", engine="full")),
+        (select("lazy", pool, b, "lbb"), select("full", pool, b, "lbb", evaluation="full")),
         "lazy",
         lambda find: [
             checks.faster(find, "full", "lazy", 15),
             checks.pairs_share(find, "lazy", pool.n, b, 0.05),
             checks.same_picks(find, "lazy", "full"),
         ],
-        "Both engines are Poolwise's; `full` evaluates every point at every pick, with the same kernel.",
+        "Both are Poolwise's; `full` evaluates every point at every pick, with the same kernel.",
     )
 
 
@@ -45,7 +45,10 @@ def lbb_classes(s: Sizes) -> Task:
     return Task(
         "lbb-100-classes",
         f"Large BatchBALD with 100 classes, {pool.shape}, b = {b}",
-        (select("lazy", pool, b, "lbb"), select("full", pool, b, "lbb", engine="full", threads=(ONE,), limit=1800.0)),
+        (
+            select("lazy", pool, b, "lbb"),
+            select("full", pool, b, "lbb", evaluation="full", threads=(ONE,), limit=1800.0),
+        ),
         "lazy",
         lambda find: [checks.faster(find, "full", "lazy", 20), checks.same_picks(find, "lazy", "full")],
     )
@@ -56,7 +59,7 @@ def lbb_dropout(s: Sizes) -> Task:
     return Task(
         "lbb-mc-dropout",
         f"Large BatchBALD on MC dropout, {pool.shape}, b = {b}",
-        (select("lazy", pool, b, "lbb"), select("full", pool, b, "lbb", engine="full", threads=(ONE,))),
+        (select("lazy", pool, b, "lbb"), select("full", pool, b, "lbb", evaluation="full", threads=(ONE,))),
         "lazy",
         lambda find: [checks.same_picks(find, "lazy", "full")],
     )
@@ -191,7 +194,7 @@ def pairwise(s: Sizes) -> Task:
         f"Greedy pairwise sum (LBB as printed), {pool.shape}, b = {b}",
         (
             select("lazy", pool, b, "lbb", redundancy="sum"),
-            select("full", pool, b, "lbb", redundancy="sum", engine="full"),
+            select("full", pool, b, "lbb", redundancy="sum", evaluation="full"),
         ),
         "lazy",
         lambda find: [checks.same_picks(find, "lazy", "full")],

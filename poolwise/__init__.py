@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection
+    from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection, testing
     from poolwise.data.pool import Pool
-    from poolwise.errors import PrefilterWarning, SaturationWarning
+    from poolwise.errors import LayoutWarning, PrefilterWarning, SaturationWarning
     from poolwise.learning import stopping
     from poolwise.learning.learner import ActiveLearner
     from poolwise.learning.query import Query
@@ -16,27 +16,35 @@ if TYPE_CHECKING:
     from poolwise.posteriors.trained import ensemble, mc_dropout
     from poolwise.predictions import Predictions
     from poolwise.selection.batch import Batch, Diagnostics
-    from poolwise.selection.registry import methods
+    from poolwise.selection.objective import GreedyObjective
+    from poolwise.selection.registry import Method, method, methods
     from poolwise.selection.select import select
+    from poolwise.selection.task import Picks, Task
     from poolwise.training import Training
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ActiveLearner",
     "Batch",
     "Diagnostics",
+    "GreedyObjective",
+    "LayoutWarning",
+    "Method",
+    "Picks",
     "Pool",
     "Predictions",
     "PrefilterWarning",
     "Query",
     "Round",
     "SaturationWarning",
+    "Task",
     "Training",
     "data",
     "ensemble",
     "errors",
     "mc_dropout",
+    "method",
     "methods",
     "metrics",
     "models",
@@ -47,6 +55,7 @@ __all__ = [
     "selection",
     "simulate",
     "stopping",
+    "testing",
     "write_predictions",
 ]
 
@@ -55,15 +64,21 @@ _HOMES = {
     "ActiveLearner": "poolwise.learning.learner",
     "Batch": "poolwise.selection.batch",
     "Diagnostics": "poolwise.selection.batch",
+    "LayoutWarning": "poolwise.errors",
+    "GreedyObjective": "poolwise.selection.objective",
+    "Method": "poolwise.selection.registry",
+    "Picks": "poolwise.selection.task",
     "Pool": "poolwise.data.pool",
     "Predictions": "poolwise.predictions",
     "PrefilterWarning": "poolwise.errors",
     "Query": "poolwise.learning.query",
     "Round": "poolwise.learning.rounds",
     "SaturationWarning": "poolwise.errors",
+    "Task": "poolwise.selection.task",
     "Training": "poolwise.training",
     "ensemble": "poolwise.posteriors.trained",
     "mc_dropout": "poolwise.posteriors.trained",
+    "method": "poolwise.selection.registry",
     "methods": "poolwise.selection.registry",
     "select": "poolwise.selection.select",
     "simulate": "poolwise.learning.simulation",

@@ -79,6 +79,14 @@ class NotNormalisedError(InputError):
     """
 
 
+class PositionError(InputError, IndexError):
+    """A position is outside the pool, or a mask is not as long as the pool."""
+
+
+class NotEnoughMemoryError(PoolwiseError, MemoryError):
+    """An array was asked for that does not fit the memory of this machine."""
+
+
 class BatchSizeError(InputError):
     """The batch size is not a whole number between 1 and the number of points to choose from.
 
@@ -103,6 +111,22 @@ class UnknownMethodError(InputError):
         ...
         poolwise.errors.UnknownMethodError: ...
     """
+
+
+class MethodError(PoolwiseError):
+    """A selection method returned something that is not a valid batch."""
+
+
+class ContractError(PoolwiseError, AssertionError):
+    """A method or posterior does not do what every one of them must: see `poolwise.testing`.
+
+    Attributes:
+        failures: what is wrong, by the name of the check.
+    """
+
+    def __init__(self, message: str, failures: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.failures = failures or {}
 
 
 class ParameterError(InputError):
@@ -197,6 +221,14 @@ class FileError(InputError):
     """
 
 
+class LockedError(StateError, FileError):
+    """A folder is being written by another process, or by another object of this process."""
+
+
+class DataMismatchError(InputError):
+    """The data is not that with which a learner was made."""
+
+
 class ClusterError(PoolwiseError):
     """The machines that share the work do not answer, lack something, or have lost data.
 
@@ -207,6 +239,14 @@ class ClusterError(PoolwiseError):
         ...     print(error)
         no answer from 10.0.0.1:6379
     """
+
+
+class LayoutWarning(UserWarning):
+    """The axes of predictions look as if they were in another order than `layout` says."""
+
+
+class PluginWarning(UserWarning):
+    """A method that an installed package offers cannot be used."""
 
 
 class PrefilterWarning(UserWarning):

@@ -1,20 +1,38 @@
-"""Files that are never half written: whatever happens, what is at a path is the old contents or the new."""
+"""Files that are never half written, and folders that only one process writes to."""
 
 import json
 import os
+import re
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import TracebackType
+from typing import Any, BinaryIO, Self
 
-from poolwise.errors import FileError
+import filelock
+
+from poolwise.errors import FileError, LockedError
+
+LOCK, HOLDER = ".lock", ".lock.holder"
+
+# The host in the name of an unfinished file: a process id says nothing about another machine.
+_HOST = re.sub(r"[^A-Za-z0-9]", "_", socket.gethostname())[:40]
+_UNFINISHED = re.compile(r"\..+\.(?P<host>\w+)-(?P<process>\d+)-\d+\.part")
+_visited: set[Path] = set()  # folders that this process has written to
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of the one at `path` once it is complete and on the disk."""
-    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    """A file to write to. It takes the place of the one at `path` once it is complete and on the disk.
+
+    Whatever happens, `path` has the old contents or the new. A process that is killed while it writes leaves a `.part`
+    file behind. The next process that writes to the folder, or locks it, removes it.
+    """
+    _remove_abandoned(path.parent)
+    part = path.with_name(f".{path.name}.{_HOST}-{os.getpid()}-{threading.get_ident()}.part")
     try:
         with part.open("wb") as file:
             yield file
@@ -24,7 +42,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
     except OSError as error:
         raise FileError(f"cannot write {path} ({error.strerror}). What was there before is unchanged.") from error
-    except RuntimeError as error:  # PyTorch's word for an error of the file that it writes to
+    except RuntimeError as error:  # how PyTorch reports an error of the file that it writes to
         if not isinstance(error.__context__, OSError):
             raise
         reason = error.__context__.strerror
@@ -34,8 +52,108 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             part.unlink()
 
 
+def remove_unfinished(folder: Path) -> None:
+    """Remove the files that a killed process left unfinished. Call it only while nobody writes to the folder."""
+    for part in folder.glob(".*.part"):
+        with suppress(OSError):
+            part.unlink()
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove unfinished files of processes of this machine that have ended.
+
+    Each process does it once per folder, since it takes listing the folder.
+    """
+    if folder in _visited:
+        return
+    _visited.add(folder)
+    for part in folder.glob(".*.part"):
+        found = _UNFINISHED.fullmatch(part.name)
+        if found and found["host"] == _HOST and not _runs(int(found["process"])):
+            with suppress(OSError):
+                part.unlink()
+
+
+def _runs(process: int) -> bool:
+    """Whether a process of this machine is running; on Windows, where asking could end it, always true."""
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+class FolderLock:
+    """Keeps everybody else out of a folder: other processes, and other locks of this process. Use as a context.
+
+    The system gives the lock back when its process ends, also if it is killed. While the lock is held, a note beside it
+    says by whom. Whoever gets the lock first removes what a killed process left unfinished.
+
+    Args:
+        folder: the folder, which must exist.
+        wait: whether to wait while somebody else has the lock, or to raise a `LockedError`.
+    """
+
+    def __init__(self, folder: Path, *, wait: bool = False) -> None:
+        self._folder, self._wait = folder, wait
+        # The lock belongs to this object, not to a thread: the garbage collector may give it back from any thread.
+        self._lock = filelock.FileLock(folder / LOCK, thread_local=False)
+        self._process = 0
+
+    def acquire(self) -> None:
+        """Take the lock."""
+        try:
+            self._lock.acquire(timeout=-1 if self._wait else 0)
+        except filelock.Timeout:
+            raise LockedError(
+                f"{self._folder} is being written by {_holder(self._folder)}. Wait for it, or stop it first."
+            ) from None
+        except OSError as error:
+            raise FileError(f"cannot write to {self._folder} ({error.strerror}).") from error
+        self._process = os.getpid()
+        note = {"process": os.getpid(), "host": socket.gethostname(), "since": f"{datetime.now():%Y-%m-%d %H:%M:%S}"}
+        with suppress(OSError):
+            (self._folder / HOLDER).write_text(json.dumps(note))
+        remove_unfinished(self._folder)
+
+    def release(self) -> None:
+        """Give the lock back. A forked process leaves the lock to its parent."""
+        if self._process == os.getpid():
+            self._process = 0
+            with suppress(OSError):
+                (self._folder / HOLDER).unlink()
+            self._lock.release()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the lock's file was removed, so that the lock keeps nobody out any more."""
+        return not (self._folder / LOCK).exists()
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def _holder(folder: Path) -> str:
+    """Who has the lock of a folder, as far as the note beside it says."""
+    try:
+        note = json.loads((folder / HOLDER).read_text())
+        return f"another process (id {note['process']} on {note['host']}, since {note['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
+
+
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those that it is in, where they are not there yet."""
+    """Make a folder and its parents, where they do not exist yet."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -66,7 +184,7 @@ def read_json(path: Path, advice: str = "Restore it from a copy, or remove it to
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename durable; a file system that cannot is left alone."""
+    """Make a rename durable, where the file system can."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -81,7 +199,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def reading_arrays(path: Path, advice: str) -> Iterator[None]:
-    """Whatever a damaged file makes NumPy or PyTorch stumble over, as an error that says what to do.
+    """Turn any error of reading a damaged array file into one that names the file and says what to do.
 
     Args:
         path: the file.

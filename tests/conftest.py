@@ -2,6 +2,8 @@
 
 import os
 import random
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -76,18 +78,32 @@ def digits():
     return np.stack(members, 1).astype(np.float32)
 
 
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    """Run a command in this process, in an empty folder, and check its exit code; gives what it printed."""
-    monkeypatch.chdir(tmp_path)
+class Done(NamedTuple):
+    """A command that has ended."""
 
-    def command(*arguments, code=0):
-        monkeypatch.setattr("sys.argv", ["poolwise", *map(str, arguments)])
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run_main(capsys, monkeypatch):
+    """Run the entry point of a program in this process, and check its exit code (None for any)."""
+
+    def command(entry_point, program, *arguments, code=0):
+        monkeypatch.setattr("sys.argv", [program, *map(str, arguments)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
-            main()
-        printed = capsys.readouterr()
-        assert (end.value.code or 0) == code, printed.err
-        return printed
+            entry_point()
+        done = Done(end.value.code or 0, *capsys.readouterr())
+        assert code in (None, done.code), done.err
+        return done
 
     return command
+
+
+@pytest.fixture
+def run(run_main, monkeypatch, tmp_path):
+    """Run a command of Poolwise in an empty folder, and check its exit code; gives what it printed."""
+    monkeypatch.chdir(tmp_path)
+    return partial(run_main, main, "poolwise")

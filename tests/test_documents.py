@@ -4,6 +4,7 @@ import re
 import shlex
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import typer
 
 import poolwise as pw
 from docs.tooling import links, method_pages
-from poolwise.cli import app, main
+from poolwise.cli import app
 from poolwise.experiments.config import AcquisitionConfig, Config, DataConfig, ModelConfig, PosteriorConfig
 from poolwise.training import Training
 
@@ -48,7 +49,7 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def run_page(name: str, parts: list[Block]) -> None:
+def run_page(name: str, parts: list[Block], run: Callable[..., object]) -> None:
     """Do what a reader does: save the files, run the Python of a page in one session and its commands in a shell."""
     session: dict[str, object] = {"__name__": "__main__"}
     for block in parts:
@@ -60,19 +61,8 @@ def run_page(name: str, parts: list[Block]) -> None:
             exec(compile(code, name, "exec"), session)
         elif block.language == "console":
             for line in block.code.splitlines():
-                run_command(line)
-
-
-def run_command(line: str) -> None:
-    assert line.startswith("$ poolwise "), f"a console block is made of poolwise commands, not {line!r}"
-    before = sys.argv
-    sys.argv = shlex.split(line)[1:]
-    try:
-        with pytest.raises(SystemExit) as end:
-            main()
-    finally:
-        sys.argv = before
-    assert not end.value.code, line
+                assert line.startswith("$ poolwise "), f"a console block is made of poolwise commands, not {line!r}"
+                run(*shlex.split(line)[2:])
 
 
 def runnable() -> list[object]:
@@ -85,15 +75,12 @@ def runnable() -> list[object]:
 
 
 @pytest.mark.parametrize(("page", "parts"), runnable())
-def test_the_blocks_of_a_page_run(
-    page: Path, parts: list[Block], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_blocks_of_a_page_run(page: Path, parts: list[Block], tmp_path: Path, run: Callable[..., object]) -> None:
     threads, before = torch.get_num_threads(), set(sys.modules)
     with warnings.catch_warnings():
         for category in (pw.SaturationWarning, pw.PrefilterWarning):  # a page may show them
             warnings.simplefilter("ignore", category)
-        run_page(page.name, parts)
+        run_page(page.name, parts, run)
     torch.set_num_threads(threads)
     for name in set(sys.modules) - before:  # a module that a page wrote is not there for the next page
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):

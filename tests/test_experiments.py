@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from poolwise import storage
-from poolwise.cli import main
 from poolwise.errors import ConfigError, FileError, PoolwiseError, StateError
 from poolwise.experiments import Config, execute, execute_all, read_config, runs_of
 from poolwise.experiments.build import split, start
@@ -312,34 +311,21 @@ def test_interrupted_from_the_keyboard_it_says_how_to_go_on(config_file, tmp_pat
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
-        assert "same command goes on" in process.stderr.read().decode()
+        assert "same command resumes" in process.stderr.read().decode()
 
 
 # Commands
 
 
-def call(monkeypatch, *arguments: object) -> None:
-    monkeypatch.setattr(sys, "argv", ["poolwise", *map(str, arguments)])
-    main()
-
-
-def test_run_and_report_commands(config_file, tmp_path, monkeypatch, capsys):
-    with pytest.raises(SystemExit) as ended:
-        call(monkeypatch, "run", config_file, "-o", tmp_path / "runs", "--set", "seeds=1")
-    assert ended.value.code in (0, None)
-    assert "[2/2]" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        call(monkeypatch, "report", tmp_path / "runs", "-o", tmp_path / "report")
-    page = Path(capsys.readouterr().out.strip())
+def test_run_and_report_commands(config_file, run):
+    assert "[2/2]" in run("run", config_file, "-o", "runs", "--set", "seeds=1").err
+    page = Path(run("report", "runs", "-o", "report").out.strip())
     assert page.read_text().count("power-lbb alpha=2.0") > 1
 
 
 @pytest.mark.parametrize("change", ["data.name=mnistt", "model.name=mpl", "acquisition.batch_size=0"])
-def test_bad_settings_end_with_one_message(config_file, tmp_path, monkeypatch, capsys, change):
-    with pytest.raises(SystemExit) as ended:
-        call(monkeypatch, "run", config_file, "-o", tmp_path, "--set", change, "--quiet")
-    assert ended.value.code == 2
-    message = capsys.readouterr().err
+def test_bad_settings_end_with_one_message(config_file, run, change):
+    message = run("run", config_file, "-o", "runs", "--set", change, "--quiet", code=2).err
     assert "poolwise:" in message
     assert "Traceback" not in message
 
@@ -366,10 +352,8 @@ def test_committees_on_texts_and_on_numbers(config_file, tmp_path, classifier):
     assert rounds[-1].metrics["accuracy"] > 0.5
 
 
-def test_datasets_command_lists_all(monkeypatch, capsys):
-    with pytest.raises(SystemExit):
-        call(monkeypatch, "datasets")
-    output = capsys.readouterr().out
+def test_datasets_command_lists_all(run):
+    output = run("datasets").out
     for name in ("mnist", "emnist", "cifar-100", "ag-news", "digits"):
         assert name in output
     assert "scikit-learn" in output

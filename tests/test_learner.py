@@ -1,5 +1,6 @@
 """The learner: batches, labels in any order, simulation and stopping, other posteriors, records."""
 
+import datetime
 import json
 import random
 
@@ -13,6 +14,7 @@ from torch import nn
 from torch.utils.data import Dataset
 
 import poolwise as pw
+import poolwise.learning.asking
 from poolwise import errors
 from poolwise.data.examples import as_examples
 from poolwise.learning.rounds import Round
@@ -179,6 +181,11 @@ def test_a_cold_start_draws_the_first_batch_at_random():
     this = learner(pool=pw.Pool(X, 3), seed=4)
     query = this.query()
     assert query.diagnostics is None
+    assert query.origin == this.rounds[0].origin == "random"
+    assert "drawn at random, because nothing was labelled yet" in repr(query)
+    assert query.note in repr(query)
+    assert np.isnan(query.scores).all()
+    assert this.rounds[0].scores == (None,) * 5
     assert len(set(query.indices.tolist())) == 5
     assert this.rounds[0].metrics is None
     assert this.rounds[0].labelled == 0
@@ -188,8 +195,13 @@ def test_a_cold_start_draws_the_first_batch_at_random():
         this.predict(X)
     this.update(query.indices[:2], Y[query.indices[:2]])
     assert this.query().indices.tolist() == query.indices[2:].tolist()
+    assert this.query().origin == "random"
     this.update(query.indices[2:], Y[query.indices[2:]])
-    assert this.query().diagnostics is not None
+    second = this.query()
+    assert second.diagnostics is not None
+    assert second.origin == this.rounds[1].origin == "method"
+    assert second.note == ""
+    assert "random" not in repr(second)
     assert this.rounds[1].labelled == 5
 
 
@@ -224,8 +236,8 @@ def test_settings_are_checked_before_any_work(tmp_path):
         ({"seed": -1}, errors.ParameterError, "seed must be"),
         ({"seed": 0.5}, errors.ParameterError, "seed must be"),
         ({"memory": "lots"}, errors.ParameterError, "memory must be"),
-        ({"test": X}, errors.MissingInputError, "judging a model needs labels"),
-        ({"validation": X}, errors.MissingInputError, "judging a model needs labels"),
+        ({"test": X}, errors.MissingInputError, "evaluating a model needs labels"),
+        ({"validation": X}, errors.MissingInputError, "evaluating a model needs labels"),
     ]:
         with pytest.raises(error, match=message):
             learner(tmp_path / "new", **options)
@@ -251,13 +263,82 @@ def test_candidates_are_positions_in_the_data(tmp_path):
             this.update(query.indices, Y[query.indices])
         again = pw.ActiveLearner.load(tmp_path / method)
         assert history(again) == history(this)
-        learner(tmp_path / method, pool=started(), method=method, candidates=np.array(allowed), batch_size=3)
+        again = learner(tmp_path / method, pool=started(), method=method, candidates=np.array(allowed), batch_size=3)
         assert len(again.query()) == len(set(allowed) - set(again.pool.labelled.tolist()) - set(this.pool.labelled))
     cold = learner(pool=pw.Pool(X, 3), candidates=allowed[:8])
     assert set(cold.query().indices) <= set(allowed)
     everything = learner(candidates=range(60), method="entropy").query()
     assert everything.indices.tolist() == learner(method="entropy").query().indices.tolist()
     assert len(learner(candidates="20%").query()) == 5
+
+
+def rows(method, **options):
+    """A few rounds with candidates, and the learner."""
+    this = learner(method=method, batch_size=3, **options)
+    return [entry.indices for entry in pw.simulate(this, Y, 15)], this
+
+
+@pytest.mark.parametrize("method", ["entropy", "random", "posterior-coverage", "badge", "power-lbb"])
+def test_candidates_of_every_kind(method, tmp_path):
+    allowed = list(range(20, 50))
+    expected, _ = rows(method, candidates=allowed)
+    assert {index for batch in expected for index in batch} <= set(allowed)
+    for number, given in enumerate(
+        [np.array(allowed), torch.tensor(allowed), range(20, 50), tuple(allowed), np.array(allowed, np.uint8)]
+    ):
+        found, this = rows(method, candidates=given, directory=tmp_path / str(number))
+        assert found == expected
+        this.close()
+        assert history(pw.ActiveLearner.load(tmp_path / str(number))) == history(this)
+    for given in ("50%", 20, np.int64(20), np.array(20), torch.tensor(20)):
+        assert len(rows(method, candidates=given)[0]) == 4
+    assert rows(method, candidates=None)[0] == rows(method)[0]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        datetime.date(2024, 1, 1),
+        np.datetime64("2024-01-01"),
+        [datetime.date(2024, 1, 1)],
+        0,
+        -3,
+        0.5,
+        True,
+        [],
+        [1.5],
+        ["a"],
+        [[1, 2]],
+        [3, 3],
+        [60],
+        [-1],
+        np.array([2**64 - 1], np.uint64),
+        np.ones(60, bool),
+        "some",
+        "0%",
+        "101%",
+        {},
+        {1, 2},
+        object(),
+        10**30,
+        iter([1]),
+    ],
+    ids=repr,
+)
+def test_nonsense_as_candidates_is_one_clear_error_before_any_work(given, tmp_path):
+    with pytest.raises(errors.ParameterError, match="candidates") as raised:
+        learner(tmp_path / "new", candidates=given)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "new").exists()
+
+
+def test_candidates_that_are_all_labelled():
+    this = learner(candidates=[50, 51, 52], batch_size=2)
+    rounds = list(pw.simulate(this, Y))
+    assert set(this.pool.labelled[6:]) <= {50, 51, 52}
+    assert rounds[-1].final == "everything is labelled"
+    with pytest.raises(errors.StateError, match="all candidates are labelled"):
+        this.query()
 
 
 # What is labelled is what scored best
@@ -495,12 +576,12 @@ def test_a_selection_that_fails_leaves_the_learner_as_it_was(monkeypatch, tmp_pa
     def fail(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poolwise.learning.learner.select", fail)
+    monkeypatch.setattr("poolwise.learning.asking.select", fail)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             this.query()
         assert picture(this) == before
-    monkeypatch.setattr("poolwise.learning.learner.select", real)
+    monkeypatch.setattr("poolwise.learning.asking.select", real)
     list(pw.simulate(this, Y, 21))
     assert history(this) == history(reference)  # agreement of a model with itself would be 1
 
@@ -525,6 +606,85 @@ def test_progress_is_reported():
     this.query()
     assert "predicting" in stages
     assert "training" in stages
+
+
+# No more passes over the pool than are needed
+
+
+class Counting(DeepEnsemble):
+    """Counts the examples that it predicts and embeds."""
+
+    def __init__(self):
+        super().__init__(linear, 3, training=TINY)
+        self.predicted = self.embedded = 0
+
+    def predict(self, data, **options):
+        self.predicted += len(as_examples(data))
+        return super().predict(data, **options)
+
+    def embed(self, data, **options):
+        self.embedded += len(as_examples(data))
+        return super().embed(data, **options)
+
+
+def test_only_what_a_method_needs_is_predicted():
+    for method, predicted, embedded in (("random", 6, 0), ("coreset", 6, 60), ("bald", 54, 0), ("badge", 54, 6)):
+        posterior = Counting()
+        query = learner(posterior=posterior, method=method).query()
+        assert (posterior.predicted, posterior.embedded) == (predicted, embedded), method
+        assert query.diagnostics.information is not None
+        assert query.diagnostics.considered == 54
+        tracked = learner(method=method, agreement=True).query()
+        assert tracked.indices.tolist() == query.indices.tolist()
+        assert tracked.scores.tolist() == query.scores.tolist()
+        np.testing.assert_allclose(query.diagnostics.information, tracked.diagnostics.information, atol=1e-6)
+        assert query.diagnostics.ceiling == tracked.diagnostics.ceiling
+
+
+@pytest.mark.parametrize("method", ["random", "coreset", "bald"])
+def test_agreement_is_tracked_only_where_it_is_asked_for(method, tmp_path, monkeypatch):
+    passes = []
+    real = poolwise.learning.asking.score_pool
+    monkeypatch.setattr("poolwise.learning.asking.score_pool", lambda *rest: passes.append(1) or real(*rest))
+    plain_one = learner(tmp_path / "plain", method=method)
+    list(pw.simulate(plain_one, Y, 21))
+    assert not passes
+    assert all(entry.agreement is None and not entry.tracked for entry in plain_one.rounds)
+    assert not list((tmp_path / "plain").glob("classes-*"))
+    tracked = learner(tmp_path / "tracked", method=method, agreement=True)
+    list(pw.simulate(tracked, Y, 21))
+    assert len(passes) == 3
+    assert [entry.agreement is None for entry in tracked.rounds] == [True, False, False, True]
+    assert [entry.indices for entry in tracked.rounds] == [entry.indices for entry in plain_one.rounds]
+    # Interrupted and loaded, it is tracked as before.
+    first = learner(tmp_path / "loaded", method=method, agreement=True)
+    next(pw.simulate(first, Y, 21))
+    first.close()
+    again = pw.ActiveLearner.load(tmp_path / "loaded")
+    assert again.agreement
+    list(pw.simulate(again, Y, 21))
+    assert history(again) == history(tracked)
+
+
+def test_a_rule_that_needs_the_agreement_switches_it_on(tmp_path):
+    this = learner(tmp_path)
+    list(pw.simulate(this, Y, 16))
+    with pytest.raises(errors.MissingInputError, match=r"was not tracked.*agreement=True"):
+        Stable(0.5, 1).reason(this.rounds[:-1])
+    this.close()
+    again = pw.ActiveLearner.load(tmp_path)
+    assert not again.agreement
+    list(pw.simulate(again, Y, 31, stop=[Stable(2.0, 1)]))  # never reached
+    assert [entry.tracked for entry in again.rounds] == [False, False, True, True, True, False]
+    assert [entry.agreement is None for entry in again.rounds] == [True, True, True, False, False, True]
+    # Off again: the classes of an old model are not compared with those of a much later one.
+    again.agreement = False
+    list(pw.simulate(again, Y, 41))
+    again.agreement = True
+    list(pw.simulate(again, Y, 51))
+    assert [entry.agreement is None for entry in again.rounds[5:]] == [True, True, True, False, True]
+    assert Stable(0.5, 1).reason([]) is None
+    assert Stable(0.5, 1).reason([Round(0, 0, origin="random")]) is None
 
 
 # Other posteriors, and data of one's own
@@ -617,7 +777,45 @@ def test_text_in_the_learner(tmp_path):
         learner(pool=pool).query()
 
 
+def test_labels_in_a_series_are_read_by_position():
+    pandas = pytest.importorskip("pandas")
+    this, expected = learner(), learner()
+    order = np.random.default_rng(0).permutation(60)
+    list(pw.simulate(expected, Y, 16))
+    # The index says other rows than the position does.
+    list(pw.simulate(this, pandas.Series(Y, index=order), 16))
+    assert history(this) == history(expected)
+    by_function = learner()
+    list(pw.simulate(by_function, lambda indices: pandas.Series(Y[indices], index=indices[::-1]), 16))
+    assert history(by_function) == history(expected)
+    asked = this.query().indices
+    this.update(pandas.Series(asked, index=asked[::-1]), pandas.Series(Y[asked], index=asked[::-1]))
+    assert this.pool.labels[-5:].tolist() == Y[asked].tolist()
+    this.correct(asked, pandas.Series((Y[asked] + 1) % 3, index=[4, 3, 2, 1, 0]))
+    assert this.pool.labels[-5:].tolist() == ((Y[asked] + 1) % 3).tolist()
+
+
 # Records
+
+
+def test_queries_can_be_compared_and_kept_in_sets():
+    query, other = learner().query(), learner().query()
+    assert query == query
+    assert query != other
+    assert len({query, other, query}) == 2
+    assert query in [other, query]
+
+
+def test_the_record_of_a_cold_start_is_valid_json(tmp_path):
+    this = learner(tmp_path, pool=pw.Pool(X, 3))
+    this.query()
+    text = (tmp_path / "learner.json").read_text()
+    saved = json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    assert saved["rounds"][0]["scores"] == saved["query"]["scores"] == [None] * 5
+    again = pw.ActiveLearner.load(tmp_path)
+    assert again.pending.origin == again.rounds[0].origin == "random"
+    assert np.isnan(again.pending.scores).all()
+    assert again.rounds == this.rounds
 
 
 def test_rounds_and_queries_survive_json():

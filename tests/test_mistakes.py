@@ -3,16 +3,21 @@
 import math
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import oracles
 import pytest
 import torch
 from pools import features, one_hot, pool
+from sklearn.linear_model import LogisticRegression
 
 import poolwise as pw
+from poolwise.information.entropies import member_entropies
+from poolwise.information.joint import Configurations
 from poolwise.predictions import Predictions
 from poolwise.selection.badge import residuals
+from poolwise.testing.pools import degenerate
 
 
 def test_importing_leaves_the_random_state_of_everything():
@@ -107,6 +112,77 @@ def test_ties_are_not_always_the_first_points_where_a_method_draws():
     for seed in range(40):
         found |= set(pw.select(x, 3, "power-lbb", seed=seed, redundancy="max", information=False).indices.tolist())
     assert len(found) > 25
+
+
+@pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
+@pytest.mark.parametrize("method", ["lbb", "power-lbb"])
+@pytest.mark.parametrize("redundancy", ["normalised", "max", "mean", "sum"])
+@pytest.mark.parametrize("evaluation", ["lazy", "full"])
+def test_points_without_information_are_not_compared_with_each_other(method, redundancy, evaluation):
+    """All pairs of 257 points were, of C × C numbers each: with many classes, a batch took minutes for nothing."""
+    x = pool(257, 1, 20)
+    options = {"redundancy": redundancy, "evaluation": evaluation, "information": False}
+    batch = pw.select(x, 257, method, **options)
+    assert sorted(batch.indices.tolist()) == list(range(257))
+    assert batch.diagnostics.pairs == 0
+    assert batch.scores.tolist() == [0.0] * 257
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
+@pytest.mark.parametrize("method", pw.methods())
+@pytest.mark.parametrize("kind", ["one sample", "identical samples", "certain predictions", "identical points"])
+def test_a_pool_that_tells_nothing_is_selected_whole_without_delay(method, kind):
+    x = degenerate(300)[kind]
+    options = {"configurations": 1000} if method == "batchbald" else {}
+    batch = pw.select(x, 300, method, embeddings=features(300), information=False, **options)
+    assert sorted(batch.indices.tolist()) == list(range(300))
+
+
+def test_configurations_that_leave_nothing_open_are_left_out():
+    """They cost as much as the others, and can add nothing to any gain."""
+    x = torch.from_numpy(pool(30, 6, 10, scale=6.0))
+    configurations = Configurations(6, 2000, np.random.default_rng(0), torch.float32)
+    for row in x[:8]:
+        configurations.add(row)
+    every, kept = configurations.posterior, configurations.undecided
+    assert 0 < len(kept.weights) < len(every.weights) / 2
+    entropies = member_entropies(x, x.exp())
+    np.testing.assert_allclose(kept.gains(x.exp(), entropies), every.gains(x.exp(), entropies), atol=1e-7)
+    certain = torch.from_numpy(one_hot([np.arange(6)] * 2, 10)).clamp_min(-110)
+    for row in certain:
+        configurations.add(row)
+    assert len(configurations.undecided.weights) == 0
+    assert configurations.undecided.gains(x.exp(), entropies).tolist() == [0.0] * 30
+
+
+@pytest.mark.parametrize("method", pw.methods())
+def test_warning_filters_are_never_changed_by_a_method(method, monkeypatch):
+    """They belong to all threads: another one would lose its warnings, or the filters for good."""
+    predictions = Predictions.from_log_probs(pool(60, 4, 3), embeddings=features(60))
+    chosen = pw.methods()[method]
+    chosen(pw.Task(predictions, 5))  # whatever is imported at the first call is imported now
+    monkeypatch.setattr(warnings, "catch_warnings", None)
+    assert len(chosen(pw.Task(predictions, 5)).indices) == 5
+
+
+def test_warning_filters_are_never_changed_by_a_simulation():
+    seen = []
+
+    def rule(task):
+        seen.append(list(warnings.filters))
+        return pw.Picks(np.arange(task.batch_size), np.zeros(task.batch_size), saturated_at=0)
+
+    before = list(warnings.filters)
+    inputs = np.random.default_rng(0).normal(size=(40, 3))
+    pool_ = pw.Pool(inputs, classes=2)
+    pool_.label([0, 1], [0, 1])
+    learner = pw.ActiveLearner(pw.posteriors.Committee(LogisticRegression(), 3), pool_, rule, 4)
+    rounds = list(pw.simulate(learner, np.arange(40) % 2, 10))  # which does not warn of saturation either
+    assert len(rounds) == 3
+    assert seen == [before, before]
+    with pytest.warns(pw.SaturationWarning, match="rule saturated"):
+        pw.select(pool(20, 3, 2), 3, rule)
 
 
 def test_the_winners_are_the_points_that_were_scored():

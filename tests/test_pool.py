@@ -123,7 +123,7 @@ def test_labels_that_are_given_count_not_those_of_the_data():
     ("indices", "labels", "error", "message"),
     [
         ([10, 1], [0, 0], errors.LabelError, "example 1 has a label already"),
-        ([10, 2], [0, 0], errors.LabelError, "example 2 is kept for validation"),
+        ([10, 2], [0, 0], errors.LabelError, "example 2 is held out for validation"),
         ([10, 10], [0, 0], errors.LabelError, "example 10 occurs more than once"),
         ([10, 100], [0, 0], errors.LabelError, "there is no example 100"),
         ([10, -1], [0, 0], errors.LabelError, "there is no example -1"),

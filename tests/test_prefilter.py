@@ -1,7 +1,6 @@
 """Prefilters: what they keep, and that what they say of the rest is true."""
 
 import json
-import sys
 import warnings
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 
 import poolwise as pw
 from poolwise import errors
-from poolwise.cli import main
 from poolwise.learning.query import Query
 from poolwise.selection.batch import Diagnostics, Prefilter
 from poolwise.selection.registry import find
@@ -89,6 +87,18 @@ def test_methods_without_bounds_sample_and_say_that_the_cost_is_not_known():
     assert "not known" in str(batch.diagnostics)
 
 
+def test_bounds_that_are_too_loose_are_called_so():
+    x = pool(300, 5, 4)
+    with pytest.warns(errors.PrefilterWarning) as caught:
+        batch = pw.select(x, 20, "posterior-coverage", candidates="sample:40")
+    report = batch.diagnostics.prefilter
+    assert report.lost > report.gained == pytest.approx(batch.scores.sum())
+    assert "too loose to be useful" in str(caught[0].message)
+    assert "at most" not in str(report)
+    tight = Prefilter("top:5", 5, largest=0.2, share=0.1, lost=0.1, same_until=2, gained=3.0)
+    assert "at most 0.1 of gain lost in all, where the picks gained 3" in str(tight)
+
+
 def test_it_is_never_silent_unless_nothing_was_lost():
     x = pool(100, 5, 4)
     with pytest.warns(errors.PrefilterWarning, match=r"sample:20 left out 80 points.*of gain lost"):
@@ -141,15 +151,9 @@ def test_the_report_survives_json_and_old_reports_are_read():
     assert isinstance(Query.from_dict(old).diagnostics, Diagnostics)
 
 
-def test_in_the_learner_and_on_the_command_line(tmp_path, monkeypatch, capsys):
-    x = pool(100, 5, 4)
-    np.save(tmp_path / "x.npy", x)
-    monkeypatch.setattr(
-        sys, "argv", ["poolwise", "select", str(tmp_path / "x.npy"), "-b", "5", "--candidates", "top:50"]
-    )
-    with pytest.raises(SystemExit):
-        main()
-    assert "top:50 left out 50 points" in capsys.readouterr().err
+def test_in_the_learner_and_on_the_command_line(tmp_path, run):
+    np.save("x.npy", pool(100, 5, 4))
+    assert "top:50 left out 50 points" in run("select", "x.npy", "-b", "5", "--candidates", "top:50").err
     posterior = pw.posteriors.Committee(LogisticRegression(), 5)
     directory = tmp_path / "mine"
     inputs, labels = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3

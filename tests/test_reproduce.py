@@ -4,8 +4,8 @@ import dataclasses
 import inspect
 import json
 import re
-import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -116,8 +116,8 @@ def test_nothing_about_a_run_is_left_to_defaults(file):
     assert training <= set(values["training"])
     assert set(values["acquisition"]) == {"methods", "initial_per_class", "batch_size", "labels"}
     for method in values["acquisition"]["methods"]:
-        # The engine changes no pick, and pairs are for the sum only.
-        needless = {"engine"} | (set() if method.get("redundancy") == "sum" else {"pairs"})
+        # The evaluation changes no pick, and pairs are for the sum only.
+        needless = {"evaluation"} | (set() if method.get("redundancy") == "sum" else {"pairs"})
         assert {"name", "label", *registry.find(method["name"]).parameters} - needless <= set(method)
 
 
@@ -281,17 +281,9 @@ def configs(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
+def call(run_main):
     """Run a command: its exit code, what it printed, and what it said."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["paper", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        said = capsys.readouterr()
-        return end.value.code or 0, said.out, said.err
-
-    return run
+    return partial(run_main, main, "paper", code=None)
 
 
 def test_from_configurations_to_a_figure_and_again(configs, tmp_path, call):

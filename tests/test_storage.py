@@ -16,8 +16,8 @@ import pytest
 import torch
 
 import poolwise
-from poolwise import errors
-from poolwise.storage import read_json, replacing, write_json
+from poolwise import errors, storage
+from poolwise.storage import FolderLock, read_json, remove_unfinished, replacing, write_json
 
 
 @pytest.fixture
@@ -156,8 +156,10 @@ def test_a_process_killed_while_it_writes(path):
     done = subprocess.run(command, cwd=Path(poolwise.__file__).parents[1], check=False)
     assert done.returncode == -9
     assert path.read_bytes() == b"old"
+    assert len(names(path)) == 2  # the half that was written
     write_json(path, "and on it goes")
     assert read_json(path) == "and on it goes"
+    assert names(path) == ["file"]
 
 
 def test_json_round_trips_every_number(path):
@@ -191,3 +193,120 @@ def test_json_that_is_nested_too_deeply_is_damaged(tmp_path):
     (tmp_path / "x.json").write_text("[" * 100_000)
     with pytest.raises(errors.FileError, match=r"x\.json is damaged.*Ask Ann\.$"):
         read_json(tmp_path / "x.json", "Ask Ann.")
+
+
+# What a killed process leaves behind
+
+
+def abandoned(path, process, host=storage._HOST):
+    part = path.with_name(f".{path.name}.{host}-{process}-1.part")
+    part.write_bytes(b"half")
+    return part
+
+
+def ended_process():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_only_what_nobody_writes_any_more_is_removed(path):
+    """Another process, another machine or another thread may be about to finish its file."""
+    gone = abandoned(path, ended_process())
+    other_file = abandoned(path.with_name("other"), ended_process())
+    living = [abandoned(path, os.getppid()), abandoned(path, os.getpid()), abandoned(path, 1, "elsewhere")]
+    write_json(path, 1)
+    assert not gone.exists()
+    assert not other_file.exists()
+    assert all(part.exists() for part in living)
+    remove_unfinished(path.parent)
+    assert names(path) == ["file"]
+
+
+@pytest.mark.parametrize("moment", ["open", "write", "fsync", "replace", "sync_folder"])
+@pytest.mark.parametrize("exception", [KeyboardInterrupt, OSError(errno.EIO, "Input/output error")])
+def test_an_exception_at_any_moment_leaves_no_unfinished_file(moment, exception, path, monkeypatch):
+    def fail(*args, **options):
+        raise exception
+
+    owner = {"open": Path, "replace": Path, "fsync": os, "sync_folder": storage}.get(moment)
+    if owner is not None:
+        monkeypatch.setattr(owner, moment, fail)
+
+    def write():
+        with replacing(path) as file:
+            file.write(b"new")
+            if moment == "write":
+                fail()
+
+    with pytest.raises((KeyboardInterrupt, errors.FileError)):
+        write()
+    monkeypatch.undo()
+    assert names(path) == ["file"]
+    assert path.read_bytes() == (b"new" if moment == "sync_folder" else b"old")
+
+
+# Locks
+
+
+def test_a_lock_keeps_others_out_and_says_who_has_it(tmp_path):
+    with FolderLock(tmp_path):
+        expected = rf"written by another process \(id {os.getpid()} on .*, since 20..-..-.. ..:..:..\). Wait for it"
+        with pytest.raises(errors.LockedError, match=expected):
+            FolderLock(tmp_path).acquire()
+        for note in ("", "[]", "{}", "nonsense"):
+            (tmp_path / ".lock.holder").write_text(note)
+            with pytest.raises(errors.LockedError, match=r"written by another process\. Wait for it"):
+                FolderLock(tmp_path).acquire()
+    with FolderLock(tmp_path):
+        pass
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".lock"]
+    assert issubclass(errors.LockedError, errors.StateError)
+    assert issubclass(errors.LockedError, errors.FileError)
+
+
+def test_a_lock_waits_if_it_is_told_to(tmp_path):
+    order = []
+
+    def second():
+        with FolderLock(tmp_path, wait=True):
+            order.append("second")
+
+    with FolderLock(tmp_path, wait=True):
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(0.2)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+
+
+def test_whoever_gets_a_lock_tidies_up(tmp_path):
+    for name in (".rounds.jsonl.1-2.part", ".run.json.host-1-2.part"):
+        (tmp_path / name).write_bytes(b"half")
+    with FolderLock(tmp_path):
+        assert sorted(entry.name for entry in tmp_path.iterdir()) == [".lock", ".lock.holder"]
+
+
+def test_a_lock_given_back_twice_or_by_nobody(tmp_path):
+    lock = FolderLock(tmp_path)
+    lock.release()
+    lock.acquire()
+    lock.release()
+    with FolderLock(tmp_path):
+        lock.release()
+        with pytest.raises(errors.LockedError):
+            FolderLock(tmp_path).acquire()
+
+
+def test_a_folder_that_cannot_be_locked(tmp_path):
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(errors.FileError, match="cannot write to"):
+        FolderLock(tmp_path).acquire()
+
+
+def test_nothing_here_needs_unix():
+    code = "import sys; sys.modules['fcntl'] = None; import poolwise.storage, poolwise.predictions, poolwise.learning"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(poolwise.__file__).parents[1])
+    sources = [path for path in Path(poolwise.__file__).parent.rglob("*.py") if path.name != "journal.py"]
+    assert not [source for source in sources if "import fcntl" in source.read_text()]

@@ -95,7 +95,7 @@ def test_synthetic_predictions_depend_on_their_seed_only() -> None:
 
 def test_timing_stops_at_its_budget_and_leaves_threads_and_warnings_alone() -> None:
     log_probs, threads, filters = synthetic(30, 2, 3), torch.get_num_threads(), list(warnings.filters)
-    timed = time_selection(log_probs, 8, "lbb", {"engine": "full"}, [0] * 5, budget=0.0)
+    timed = time_selection(log_probs, 8, "lbb", {"evaluation": "full"}, [0] * 5, budget=0.0)
     assert len(timed.seconds) == 1, "there is always one run"
     timed = time_selection(log_probs, 8, "lbb", {}, [0, 1])
     assert len(timed.seconds) == 2

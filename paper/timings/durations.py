@@ -16,7 +16,7 @@ TIMED: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("BatchBALD", "batchbald", {}),
     ("Large BB", "lbb", {}),
     ("Power LBB", "power-lbb", {}),
-    ("Large BB, every pair", "lbb", {"engine": "full"}),
+    ("Large BB, every pair", "lbb", {"evaluation": "full"}),
     ("Large BB, as released", "lbb-released", {}),
     ("Power LBB, as released", "power-lbb-released", {}),
 )

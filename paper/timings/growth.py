@@ -53,9 +53,9 @@ ALL_POINTS, ALL_PAIRS, RELEASED = "batchbald, every point", "lbb, every pair", "
 GROWING = (
     Contender("bald", "bald", "BALD"),
     Contender("batchbald", "batchbald", "BatchBALD"),
-    Contender(ALL_POINTS, "batchbald", "BatchBALD", {"engine": "full"}),
+    Contender(ALL_POINTS, "batchbald", "BatchBALD", {"evaluation": "full"}),
     Contender("lbb", "lbb", "LBB"),
-    Contender(ALL_PAIRS, "lbb", "LBB", {"engine": "full"}),
+    Contender(ALL_PAIRS, "lbb", "LBB", {"evaluation": "full"}),
     Contender("power-lbb", "power-lbb", "LBB"),
     Contender(RELEASED, "lbb-released", "LBB"),
 )

@@ -76,7 +76,7 @@ samples K and the label configurations m. Here each of N, b, C and K grows while
 b = {base.b}, C = {base.C}, K = {base.K} (m = {sizes.configurations:,}), and the time is measured.""",
         _FORMULAS,
         f"""\
-*Every point* and *every pair* are `engine="full"`, which evaluates all points at every pick; the picks are the same.
+*Every point* and *every pair* are `evaluation="full"`, which refines all points at every pick; the picks are the same.
 `power-lbb` has no row of its own in the paper's table, and `lbb-released` is what the paper's program computes.
 
 **Predictions** come from a generator, since no data set comes in all sizes: a signal that all members share plus noise
@@ -148,7 +148,7 @@ def _saturation(line: Line) -> str:
 
 
 def _pairs(lines: Iterable[Line], N: int) -> str:
-    """How many pairs the lazy engine compared for the largest batch, in words."""
+    """How many pairs lazy evaluation compared for the largest batch, in words."""
     line = next(line for line in lines if (line.name, line.variable) == ("lbb", "b"))
     b, compared = line.sizes[-1], line.runs[-1].pairs
     return f"Of the {b * N:,} pairs of N = {N:,} points with a batch of {b:,}, `lbb` compared {compared / (b * N):.1%}."
@@ -162,7 +162,7 @@ def durations_page(
     found = {(duration.name, duration.b): duration for duration in durations}
     rows = []
     for name, method, parameters in TIMED:
-        call = f"`{method}`" + (', `engine="full"`' if parameters else "")
+        call = f"`{method}`" + (', `evaluation="full"`' if parameters else "")
         cells = [name, call]
         for b in BATCHES:
             here, paper = found[name, b], PAPER_SECONDS[b].get(name)

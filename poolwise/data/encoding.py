@@ -4,7 +4,6 @@ As sentence encoders do (Reimers and Gurevych 2019), the embedding is the mean o
 text, divided by its length.
 """
 
-import fcntl
 import hashlib
 import json
 import zipfile
@@ -27,7 +26,7 @@ from poolwise.data.tokens import PADDING, blocks, least_length, tokens_of
 from poolwise.errors import FileError, ParameterError
 from poolwise.parallel import one_thread_an_operation, ordered_map
 from poolwise.progress import Report, silent
-from poolwise.storage import replacing
+from poolwise.storage import FolderLock, replacing
 
 ENCODED_LENGTH = 256
 """Tokens of a text that go into its embedding, unless said otherwise."""
@@ -215,11 +214,9 @@ def _kept(folder: Path) -> Iterator[_Kept]:
     """What is kept in a folder, for one process at a time."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("w")
     except OSError as error:
         raise FileError(f"embeddings cannot be kept in {folder} ({error.strerror}). Use another folder.") from error
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FolderLock(folder, wait=True):
         yield _Kept(folder)
 
 

@@ -1,31 +1,44 @@
-"""The pool: which examples are labelled, which are not, which are kept for validation.
+"""The pool: which examples are labelled, which are not, which are held out for validation.
 
 Every index in the public interface is a position in the data. This object alone translates between those and positions
 among the unlabelled examples, which is what a selection method sees.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples, Subset, as_examples, as_labels, needed_labels
-from poolwise.errors import LabelError, ParameterError
+from poolwise.errors import LabelError, ParameterError, StateError
 from poolwise.seeding import stream
 
 
 class Pool:
-    """Examples, the labels that are known of them, and the examples held back for validation.
+    """Examples, the labels that are known of them, and the examples held out for validation.
 
     Args:
         data: examples, or anything that `as_examples` takes. Labels that it carries are not used unless asked for, by
-            `reveal`, `start_balanced` or `hold_out`: what a pool knows is what it was told.
+            `reveal`, `start_balanced`, `start_random` or `hold_out`.
         classes: the number of classes; by default that of the data's class names, or else of its labels.
+
+    Attributes:
+        data: the examples.
+        classes: the number of classes.
+        ids: what the examples are called, where the data has `ids` (texts, one per example), else None.
+
+    Example:
+        >>> import numpy as np
+        >>> pool = Pool(np.zeros((5, 2)), classes=2)
+        >>> pool.label([3, 1], [0, 1])
+        >>> pool.labelled, pool.labels, pool.unlabelled
+        (array([3, 1]), array([0, 1]), array([0, 2, 4]))
     """
 
     def __init__(self, data: object, classes: int | None = None) -> None:
         self.data: Examples = as_examples(data)
+        self.ids = _ids(data, len(self.data)) or _ids(self.data, len(self.data))
         if classes is None and self.data.class_names is not None:
             classes = len(self.data.class_names)
         if classes is None and self.data.labels is not None and len(self.data):
@@ -64,11 +77,11 @@ class Pool:
 
     @property
     def validation(self) -> Array:
-        """Positions in the data of the examples held back for validation, ascending."""
+        """Positions in the data of the examples held out for validation, ascending."""
         return np.flatnonzero(self._validation_N)
 
     def labelled_examples(self) -> Subset:
-        """The labelled examples with the labels given to them; classes without a name are called by their number."""
+        """The labelled examples with the labels given to them; a class without a name gets its number as its name."""
         return Subset(self.data, self.labelled, self.labels, tuple(map(str, range(self.classes))))
 
     def unlabelled_examples(self) -> Subset:
@@ -84,7 +97,7 @@ class Pool:
 
         Args:
             indices: positions in the data.
-            labels: their labels.
+            labels: their labels, in the same order. A pandas Series is read by position, whatever its index.
         """
         self._record(indices, labels, correcting=False)
 
@@ -98,23 +111,23 @@ class Pool:
         self.label(indices_n, needed_labels(self.data, "a simulation")[indices_n])
 
     def start_balanced(self, per_class: int, seed: int = 0) -> Array:
-        """Label exactly so many examples of every class, by the labels that the data carries, drawn from the seed."""
+        """Label this many examples of every class, drawn from the seed, with the labels that the data carries."""
         drawn = self._balanced(per_class, stream(seed, "initial set"), "initial set")
         self.reveal(drawn)
         return drawn
 
     def start_random(self, count: int, seed: int = 0) -> Array:
-        """Label so many examples, drawn at random from the seed, by the labels that the data carries."""
+        """Label this many examples, drawn from the seed, with the labels that the data carries."""
         drawn = self._draw(count, stream(seed, "initial set"), "initial set")
         self.reveal(drawn)
         return drawn
 
     def hold_out(self, count: int, seed: int = 0, *, balanced: bool = False) -> Array:
-        """Keep some unlabelled examples, whose labels the data carries, for validation.
+        """Hold out some unlabelled examples for validation, with the labels that the data carries.
 
         Args:
             count: how many in all.
-            seed: where the draw comes from.
+            seed: root of the draw.
             balanced: the same number of every class; `count` must then be a multiple of the number of classes.
         """
         needed_labels(self.data, "a validation set")
@@ -138,12 +151,12 @@ class Pool:
             raise LabelError(
                 f"indices must be a list of whole numbers, not {array.dtype} of shape {list(array.shape)}."
             )
-        array = array.astype(np.int64)
-        outside = array[(array < 0) | (array >= len(self))]
+        outside = array[(array < 0) | (array >= len(self))]  # before they are converted, which could wrap
         if outside.size:
             raise LabelError(
                 f"there is no example {outside[0]}: the pool has {len(self)} examples, 0 to {len(self) - 1}."
             )
+        array = array.astype(np.int64)
         if len(np.unique(array)) < len(array):
             values, counts = np.unique(array, return_counts=True)
             raise LabelError(f"example {values[counts > 1][0]} occurs more than once in the same call.")
@@ -160,27 +173,35 @@ class Pool:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state; the data must be the same."""
+        """Return to a saved state; the data must be the same."""
         if (state["examples"], state["classes"]) != (len(self), self.classes):
             raise ParameterError(
                 f"the saved pool has {state['examples']} examples of {state['classes']} classes, this data has "
                 f"{len(self)} of {self.classes}. Load it with the same data."
             )
-        self._order = [int(index) for index in state["labelled"]]
+        order, labels, held = (_whole_numbers(state, name) for name in ("labelled", "labels", "validation"))
+        used = np.concatenate([order, held])
+        if len(order) != len(labels) or len(np.unique(used)) < len(used):
+            raise StateError("the saved pool contradicts itself: an example occurs twice, or labels are missing.")
+        if used.size and not 0 <= used.min() <= used.max() < len(self):
+            raise StateError(f"the saved pool names examples outside 0 to {len(self) - 1}.")
+        if labels.size and not 0 <= labels.min() <= labels.max() < self.classes:
+            raise StateError(f"the saved pool has labels outside 0 to {self.classes - 1}.")
+        self._order = order.tolist()
         self._labels_N[:] = -1
-        self._labels_N[self._order] = state["labels"]
+        self._labels_N[order] = labels
         self._validation_N[:] = False
-        self._validation_N[np.array(state["validation"], np.int64)] = True
+        self._validation_N[held] = True
 
     def _record(self, indices: object, labels: object, correcting: bool) -> None:
         indices_n = self.positions(indices)
-        labels_n = as_labels(np.atleast_1d(np.asarray(labels)), len(indices_n))
+        labels_n = as_labels([labels] if np.ndim(labels) == 0 else labels, len(indices_n))  # type: ignore[arg-type]
         unknown = labels_n[labels_n >= self.classes]
         if unknown.size:
             raise LabelError(f"there is no class {unknown[0]}: the classes are 0 to {self.classes - 1}.")
         held = indices_n[self._validation_N[indices_n]]
         if held.size:
-            raise LabelError(f"example {held[0]} is kept for validation and cannot be labelled.")
+            raise LabelError(f"example {held[0]} is held out for validation and cannot be labelled.")
         known_n = self._labels_N[indices_n] >= 0
         if not correcting and known_n.any():
             raise LabelError(f"example {indices_n[known_n][0]} has a label already. To change it, use correct().")
@@ -212,3 +233,19 @@ class Pool:
             drawn.append(generator.choice(members, per_class, replace=False))
         # Classes in turn, so that a prefix of the set is as balanced as it can be.
         return np.stack(drawn, 1).reshape(-1) if drawn else np.empty(0, np.int64)
+
+
+def _ids(data: object, count: int) -> tuple[str, ...] | None:
+    """The ids of examples, if they have any: texts, one per example. Token ids are numbers, and something else."""
+    ids = getattr(data, "ids", None)
+    if isinstance(ids, Sequence) and len(ids) == count and all(isinstance(name, str) for name in ids):
+        return tuple(ids)
+    return None
+
+
+def _whole_numbers(state: Mapping[str, Any], name: str) -> Array:
+    """`[n]` whole numbers of a saved state."""
+    array = np.asarray(state[name])
+    if array.ndim != 1 or (array.size and array.dtype.kind != "i"):
+        raise StateError(f"the saved pool has no list of whole numbers as {name!r}.")
+    return array.astype(np.int64)

@@ -1,13 +1,11 @@
 """One run: a method and a seed of an experiment, in a folder of its own, resumable at any moment."""
 
-import fcntl
 import importlib.metadata
 import io
 import json
 import platform
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ from poolwise.learning.rounds import Round
 from poolwise.learning.simulation import simulate
 from poolwise.parallel import threads_an_operation
 from poolwise.progress import Report, silent
-from poolwise.storage import make_folder, read_json, replacing, write_json
+from poolwise.storage import FolderLock, make_folder, read_json, replacing, write_json
 
 _PACKAGES = ("poolwise", "torch", "numpy", "scikit-learn")
 _OPTIONAL = ("transformers",)  # where it was used
@@ -77,7 +75,7 @@ def execute(run: Run, report: Report = silent, listener: Listener = lambda entry
         listener: told about every round, also those of an earlier start.
     """
     make_folder(run.folder)
-    with _alone(run.folder), threads_an_operation(run.config.threads):
+    with FolderLock(run.folder), threads_an_operation(run.config.threads):
         parts = split(run.config.data, run.seed, run.config.model.tokens, report)
         _describe(run)
         learner = ActiveLearner(
@@ -190,14 +188,3 @@ def _record(entry: Round, parts: Split) -> dict[str, Any]:
         "final": entry.final is not None,
         "stopped": entry.final,
     }
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep a second process out of a run's folder."""
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise StateError(f"another process is working in {folder}. Wait for it, or stop it first.") from error
-        yield

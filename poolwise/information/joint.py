@@ -23,6 +23,8 @@ from poolwise.information.entropies import entropy, member_entropies, plogp
 # Elements of one block of `[points, classes, configurations]`: half a megabyte, so that the product, the logarithm and
 # the sum pass over it while it is in the cache.
 _BLOCK = 1 << 17
+# Information (nats) that cannot be told from rounding: far below the precision to which a gain is known.
+_NEGLIGIBLE = {torch.float32: 1e-9, torch.float64: 1e-15}
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,17 @@ class Weighted:
     weights: Tensor
     probabilities: Tensor
 
+    def take(self, rows: Tensor) -> "Weighted":
+        """Some of the distributions, with their probabilities."""
+        return Weighted(self.weights[rows], self.probabilities[rows])
+
     def values(self, probs_n_K_C: Tensor, entropies_n_K: Tensor) -> Tensor:
         """`[n, M]` information `I(y_i; θ)` if θ were distributed as each row of the weights."""
-        n, K, C = probs_n_K_C.shape
-        mixed_n_C_M = (probs_n_K_C.transpose(1, 2).reshape(n * C, K) @ self.weights.T).view(n, C, -1)
+        return self._values(probs_n_K_C.transpose(1, 2).contiguous(), entropies_n_K)
+
+    def _values(self, probs_n_C_K: Tensor, entropies_n_K: Tensor) -> Tensor:
+        n, C, K = probs_n_C_K.shape
+        mixed_n_C_M = (probs_n_C_K.view(n * C, K) @ self.weights.T).view(n, C, -1)
         return plogp(mixed_n_C_M).sum(1).add_(entropies_n_K @ self.weights.T).neg_().clamp_min_(0.0)
 
     def gains(self, probs_n_K_C: Tensor, entropies_n_K: Tensor) -> Tensor:
@@ -49,10 +58,11 @@ class Weighted:
         rows = max(1, min(len(self.weights), _BLOCK // (8 * C)))
         points = max(1, min(n, _BLOCK // (rows * C)))
         result_n = probs_n_K_C.new_zeros(n, dtype=torch.float64)
-        for m in range(0, len(self.weights), rows):
-            part = Weighted(self.weights[m : m + rows], self.probabilities[m : m + rows])
-            for i in range(0, n, points):
-                values_n_m = part.values(probs_n_K_C[i : i + points], entropies_n_K[i : i + points])
+        for i in range(0, n, points):
+            some_n_C_K = probs_n_K_C[i : i + points].transpose(1, 2).contiguous()
+            for m in range(0, len(self.weights), rows):
+                part = Weighted(self.weights[m : m + rows], self.probabilities[m : m + rows])
+                values_n_m = part._values(some_n_C_K, entropies_n_K[i : i + points])
                 result_n[i : i + points] += (values_n_m * part.probabilities).sum(1)
         return result_n
 
@@ -96,8 +106,14 @@ class Configurations:
         self._refresh(torch.zeros(1, dtype=torch.float64))
 
     def _refresh(self, log_probabilities_M: Tensor) -> None:
-        weights_M_K = self._log_likelihood_M_K.softmax(1).to(self._dtype)
-        self.posterior = Weighted(weights_M_K, log_probabilities_M.exp().to(self._dtype))
+        weights_M_K = self._log_likelihood_M_K.softmax(1)
+        probabilities_M = log_probabilities_M.exp()
+        self.posterior = Weighted(weights_M_K.to(self._dtype), probabilities_M.to(self._dtype))
+        # A label can tell no more than what a configuration leaves open: H[w_m]. Those that leave open next to nothing
+        # are left out; all of them together add less than this to a gain.
+        open_M = probabilities_M * entropy(weights_M_K)
+        kept_M = open_M > _NEGLIGIBLE[self._dtype] / len(open_M)
+        self.undecided = self.posterior if bool(kept_M.all()) else self.posterior.take(kept_M)
 
     def add(self, log_probs_K_C: Tensor) -> None:
         """Extend every configuration by the label of one more point.

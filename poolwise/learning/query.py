@@ -2,40 +2,65 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from poolwise.arrays import Array
 from poolwise.predictions.traffic import Traffic
 from poolwise.selection.batch import Diagnostics, Prefilter
+from poolwise.selection.display import PickedPoints
+
+Origin = Literal["method", "random"]
 
 
-@dataclass(frozen=True)
-class Query:
+@dataclass(frozen=True, eq=False)
+class Query(PickedPoints):
     """Examples to label.
 
     Attributes:
         indices: `[n]` int64 positions in the data, in picking order.
-        scores: `[n]` float64 gain of each when it was picked.
+        scores: `[n]` float64 gain of each when it was picked; NaN in a batch that was drawn at random.
         diagnostics: what the selection of the whole batch knows about itself; None for a batch drawn without a model.
+        origin: `"method"` if the learner's method selected the batch; `"random"` if it was drawn at random, because
+            nothing was labelled yet and there was no model.
+
+    Example:
+        >>> import numpy as np
+        >>> query = Query(np.array([7, 2]), np.array([0.5, 0.25]), None)
+        >>> query
+        Query(2 examples: 7, 2; scores 0.5 to 0.25)
+        >>> query.note
+        ''
     """
 
     indices: Array
     scores: Array
     diagnostics: Diagnostics | None
+    origin: Origin = "method"
 
-    def __len__(self) -> int:
-        return len(self.indices)
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.indices[:10].tolist())) + (", …" if len(self) > 10 else "")
+        scores = f"scores {self.scores[0]:.4g} to {self.scores[-1]:.4g}" if len(self) else "none"
+        return f"Query({len(self)} examples: {shown}; {self.note or scores})"
+
+    @property
+    def note(self) -> str:
+        """What a person should know about the batch; empty if there is nothing to say."""
+        return note_of(self.origin)
 
     def part(self, kept_n: Array) -> "Query":
         """The examples where a mask is true."""
-        return Query(self.indices[kept_n], self.scores[kept_n], self.diagnostics)
+        return Query(self.indices[kept_n], self.scores[kept_n], self.diagnostics, self.origin)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON."""
-        diagnostics = None if self.diagnostics is None else self.diagnostics.as_dict()
-        return {"indices": self.indices.tolist(), "scores": self.scores.tolist(), "diagnostics": diagnostics}
+        """Plain numbers and lists, for JSON; a score that is NaN becomes None."""
+        return {
+            "indices": self.indices.tolist(),
+            "scores": plain_scores(self.scores),
+            "diagnostics": None if self.diagnostics is None else self.diagnostics.as_dict(),
+            "origin": self.origin,
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -49,4 +74,17 @@ class Query:
         if saved and saved.get("traffic"):
             arrays["traffic"] = Traffic(**saved["traffic"])
         diagnostics = None if saved is None else Diagnostics(**{**saved, **arrays})
-        return cls(np.array(values["indices"], np.int64), np.array(values["scores"], float), diagnostics)
+        # Version 0.1 wrote no origin; only a batch drawn at random had no diagnostics.
+        origin: Origin = values.get("origin", "random" if saved is None else "method")
+        scores = np.array(values["scores"], float)  # None becomes NaN
+        return cls(np.array(values["indices"], np.int64), scores, diagnostics, origin)
+
+
+def note_of(origin: Origin) -> str:
+    """What a person should know about a batch of that origin."""
+    return "drawn at random, because nothing was labelled yet" if origin == "random" else ""
+
+
+def plain_scores(scores_n: Array) -> list[float | None]:
+    """Scores for JSON, which has no NaN."""
+    return [None if np.isnan(score) else score for score in scores_n.tolist()]

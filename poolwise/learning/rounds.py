@@ -1,8 +1,8 @@
-"""The record of one round: trained on so many labels, this good, and these were asked for next."""
+"""The record of one round: how many labels it was trained on, how good the model is, and what was asked for next."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 
 @dataclass(frozen=True)
@@ -14,12 +14,19 @@ class Round:
         labelled: how many examples the model was trained on.
         metrics: how good it is on the test set, or None without one.
         validation: how good it is on the validation set, or None without one.
-        agreement: Cohen's kappa with the model of the round before on the unlabelled examples, or None.
+        agreement: Cohen's kappa with the model of the round before, on the unlabelled examples. None if it was not
+            tracked (see `tracked`), or if there was no such model.
         seconds: time taken to train, predict and select.
         indices: positions in the data of what was asked for next; none in the last round.
-        scores: the gain of each when it was picked.
+        scores: the gain of each when it was picked; None in a batch that was drawn at random.
         diagnostics: what the selection knows about itself.
         final: why no further labels were asked for, or None.
+        origin: `"method"`, or `"random"` for a batch drawn at random because there was no model yet.
+        tracked: whether the agreement of successive models was tracked in this round.
+
+    Example:
+        >>> Round(0, 10, metrics={"accuracy": 0.5}).as_dict()["labelled"]
+        10
     """
 
     round: int
@@ -29,9 +36,11 @@ class Round:
     agreement: float | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     indices: tuple[int, ...] = ()
-    scores: tuple[float, ...] = ()
+    scores: tuple[float | None, ...] = ()
     diagnostics: dict[str, Any] | None = None
     final: str | None = None
+    origin: Literal["method", "random"] = "method"
+    tracked: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists, for JSON."""

@@ -1,14 +1,13 @@
-"""A learner against labels that are known."""
+"""A learner that gets its labels from a list or a function."""
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 from poolwise.arrays import Array
 from poolwise.data.examples import as_labels
-from poolwise.errors import SaturationWarning
 from poolwise.learning.learner import ActiveLearner
 from poolwise.learning.rounds import Round
 from poolwise.learning.stopping import Budget, Rule
+from poolwise.selection.select import without_warnings
 
 Oracle = Callable[[Array], object]
 
@@ -16,40 +15,66 @@ Oracle = Callable[[Array], object]
 def simulate(
     learner: ActiveLearner, oracle: Oracle | object, budget: int | None = None, stop: Sequence[Rule] = ()
 ) -> Iterator[Round]:
-    """Run a learner against known labels; a round is yielded as soon as its labels are taken.
+    """Run a learner against known labels. Each round is yielded once its labels are recorded.
 
     Args:
-        learner: the learner; one that was interrupted goes on where it was, and one that had come to its end goes on
-            if there is reason to, such as a larger budget.
-        oracle: a function from positions in the data to labels, or all labels by position.
-        budget: stop when so many examples are labelled in all, those from the start included. The last batch is cut
-            to fit.
-        stop: other rules for stopping, see `poolwise.learning.stopping`.
+        learner: the learner. One that was interrupted resumes where it was. One that had stopped continues if there is
+            reason to, such as a larger budget.
+        oracle: a function from positions in the data to labels; or the labels of all examples, by position. A pandas
+            Series is read by position too, whatever its index.
+        budget: stop when this many examples are labelled in all, including those from the start. The last batch is
+            cut to fit.
+        stop: other rules for stopping, see `poolwise.stopping`.
     Yields:
-        The rounds that are not in the learner's history yet, the last one with the reason for stopping.
+        The rounds that are not in the learner's history yet; the last one has the reason for stopping.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> x = np.linspace(-1, 1, 40)[:, None]
+        >>> y = (x[:, 0] > 0).astype(int)
+        >>> pool = pw.Pool((x, y))
+        >>> _ = pool.start_balanced(2)
+        >>> posterior = pw.posteriors.Committee(LogisticRegression(), 3)
+        >>> learner = pw.ActiveLearner(posterior, pool, "margin", batch_size=4)
+        >>> [entry.labelled for entry in pw.simulate(learner, y, budget=12)]
+        [4, 8, 12]
+        >>> learner.rounds[-1].final
+        'the budget of 12 labels is used'
     """
     answer = oracle if callable(oracle) else _lookup(oracle, len(learner.pool))
     rules = [*stop, *([] if budget is None else [Budget(budget)])]
+    if any(_needs_agreement(rule) for rule in rules):
+        learner.agreement = True
     while True:
         ended = bool(learner.rounds) and learner.rounds[-1].final is not None
         history = learner.rounds[:-1] if ended else learner.rounds
-        left = len(learner.pool.unlabelled)
+        left = len(learner.choices)
         room = left if budget is None else min(left, budget - len(learner.pool.labelled))
         reason = None
         if learner.pending is None:  # else the labels of the last round are still to come
-            reason = next((why for rule in rules if (why := rule.reason(history))), None)
+            reason = next((why for rule in rules if _ready(rule, history) and (why := rule.reason(history))), None)
             if reason is None and room <= 0:
                 reason = f"the budget of {budget} labels is used" if left else "everything is labelled"
         if reason is not None:
             if not ended:
                 yield learner.finish(reason)
             return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SaturationWarning)  # every round's diagnostics say it
+        with without_warnings():  # the diagnostics of every round have it
             query = learner.query(max(1, min(learner.batch_size, room)))
         entry = learner.rounds[-1]
         learner.update(query.indices, answer(query.indices))
         yield entry
+
+
+def _needs_agreement(rule: Rule) -> bool:
+    return bool(getattr(rule, "needs_agreement", False))
+
+
+def _ready(rule: Rule, history: Sequence[Round]) -> bool:
+    """Whether a rule has what it reads: a learner that did not track the agreement so far does so from now on."""
+    tracked = not history or history[-1].tracked or history[-1].agreement is not None
+    return tracked or not _needs_agreement(rule)
 
 
 def _lookup(labels: object, count: int) -> Oracle:

@@ -1,69 +1,120 @@
-"""Scores of single points: predictions `[N, K, C]` in, one float64 number a point out, larger is better.
+"""Scores of single points: predictions `[N, K, C]` in, one float64 number per point out, larger is better.
 
-Each function takes log-probabilities (NumPy or PyTorch) or a `Predictions` object, of any size and wherever stored,
-and gives back a tensor for a tensor and an array for anything else.
+Each function takes log-probabilities (NumPy or PyTorch) or a `Predictions` object, of any size and wherever stored.
+It returns a tensor for a tensor, and an array for anything else.
 """
 
-from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from poolwise.arrays import Array
-from poolwise.information import entropies, lookahead, uncertainty
-from poolwise.information.pairs import Deviations
-from poolwise.predictions import Block, Predictions
+from poolwise.arrays import Array, ArrayOrTensor
+from poolwise.predictions import Predictions
+from poolwise.scores import kernels
+from poolwise.scores.kernels import Kernel
 from poolwise.scores.pool import score_pool
 from poolwise.scores.targets import target_probs
 
 __all__ = ["bald", "conditional_entropy", "entropy", "epig", "least_confidence", "margin", "smocu"]
 
 
-def _pool(x: object) -> Predictions:
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _pool(x: ArrayOrTensor | Predictions) -> Predictions:
     return x if isinstance(x, Predictions) else Predictions.from_log_probs(x, validate=False)
 
 
-def _score(x: object, pool: Predictions, kernel: Callable[[Block], Tensor]) -> Array | Tensor:
+def _score(x: ArrayOrTensor | Predictions, pool: Predictions, kernel: Kernel) -> Array | Tensor:
     scores_N = score_pool(pool, kernel)
     return torch.from_numpy(scores_N) if isinstance(x, Tensor) else scores_N
 
 
-def bald(x: object) -> Array | Tensor:
-    """Mutual information between label and posterior sample, `[N]`, in nats (Houlsby et al. 2011)."""
-    return _score(x, _pool(x), lambda block: entropies.bald(block.log_probs, block.probs, overwrite=True))
+def bald(x: ArrayOrTensor | Predictions) -> Array | Tensor:
+    """Mutual information between label and posterior sample, `[N]`, in nats (Houlsby et al. 2011).
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> x = np.log(np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]]))
+        >>> pw.scores.bald(x).round(3).tolist()
+        [0.368, 0.0]
+    """
+    return _score(x, _pool(x), kernels.bald)
 
 
-def entropy(x: object) -> Array | Tensor:
-    """Entropy of the averaged prediction, `[N]`, in nats."""
-    return _score(x, _pool(x), lambda block: entropies.predictive_entropy(block.probs))
+def entropy(x: ArrayOrTensor | Predictions) -> Array | Tensor:
+    """Entropy of the averaged prediction, `[N]`, in nats.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> x = np.log(np.array([[[0.5, 0.5]], [[0.9, 0.1]]]))
+        >>> pw.scores.entropy(x).round(3).tolist()
+        [0.693, 0.325]
+    """
+    return _score(x, _pool(x), kernels.entropy)
 
 
-def conditional_entropy(x: object) -> Array | Tensor:
-    """Average entropy of the samples' predictions, `[N]`, in nats: the part that no amount of labels removes."""
-    return _score(
-        x, _pool(x), lambda block: entropies.conditional_entropy(block.log_probs, block.probs, overwrite=True)
-    )
+def conditional_entropy(x: ArrayOrTensor | Predictions) -> Array | Tensor:
+    """Average entropy of the samples' predictions, `[N]`, in nats: the part that no amount of labels removes.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> x = np.log(np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]]))
+        >>> pw.scores.conditional_entropy(x).round(3).tolist()
+        [0.325, 0.693]
+    """
+    return _score(x, _pool(x), kernels.conditional_entropy)
 
 
-def least_confidence(x: object) -> Array | Tensor:
-    """One minus the probability of the most likely class of the averaged prediction, `[N]`."""
-    return _score(x, _pool(x), lambda block: uncertainty.least_confidence(block.probs))
+def least_confidence(x: ArrayOrTensor | Predictions) -> Array | Tensor:
+    """One minus the probability of the most likely class of the averaged prediction, `[N]`.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> x = np.log(np.array([[[0.5, 0.3, 0.2]], [[0.9, 0.05, 0.05]]]))
+        >>> pw.scores.least_confidence(x).round(3).tolist()
+        [0.5, 0.1]
+    """
+    return _score(x, _pool(x), kernels.least_confidence)
 
 
-def margin(x: object) -> Array | Tensor:
-    """One minus the lead of the most likely class over the second, of the averaged prediction, `[N]`."""
-    return _score(x, _pool(x), lambda block: uncertainty.margin(block.probs))
+def margin(x: ArrayOrTensor | Predictions) -> Array | Tensor:
+    """One minus the lead of the most likely class over the second, of the averaged prediction, `[N]`.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> x = np.log(np.array([[[0.5, 0.3, 0.2]], [[0.9, 0.05, 0.05]]]))
+        >>> pw.scores.margin(x).round(3).tolist()
+        [0.8, 0.15]
+    """
+    return _score(x, _pool(x), kernels.margin)
 
 
-def epig(x: object, targets: object) -> Array | Tensor:
-    """Mean information about the labels of target points `[R, K, C]`, `[N]`, in nats (Bickford Smith et al. 2023)."""
+def epig(x: ArrayOrTensor | Predictions, targets: ArrayOrTensor | Predictions | str | Path) -> Array | Tensor:
+    """Mean information about the labels of target points `[R, K, C]`, `[N]`, in nats (Bickford Smith et al. 2023).
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> x = np.log(np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]]))
+        >>> pw.scores.epig(x, targets=x[:1]).round(3).tolist()
+        [0.222, 0.0]
+    """
     pool = _pool(x)
-    references = Deviations.of(target_probs(targets, *pool.shape[1:], pool.dtype))
-    return _score(x, pool, lambda block: lookahead.expected_information(Deviations.of(block.probs), references))
+    return _score(x, pool, kernels.epig(target_probs(targets, *pool.shape[1:], pool.dtype)))
 
 
-def smocu(x: object, targets: object, softness: float = 10.0) -> Array | Tensor:
-    """Expected fall of the cost of uncertainty at target points `[R, K, C]`, `[N]` (Zhao et al. 2021)."""
+def smocu(
+    x: ArrayOrTensor | Predictions, targets: ArrayOrTensor | Predictions | str | Path, softness: float = 10.0
+) -> Array | Tensor:
+    """Expected fall of the cost of uncertainty at target points `[R, K, C]`, `[N]` (Zhao et al. 2021).
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> x = np.log(np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]]))
+        >>> pw.scores.smocu(x, targets=x[:1]).round(3).tolist()
+        [0.251, 0.0]
+    """
     pool = _pool(x)
-    probs = target_probs(targets, *pool.shape[1:], pool.dtype)
-    return _score(x, pool, lambda b: lookahead.expected_confidence_gain(Deviations.of(b.probs), probs, softness))
+    return _score(x, pool, kernels.smocu(target_probs(targets, *pool.shape[1:], pool.dtype), softness))

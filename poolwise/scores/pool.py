@@ -1,20 +1,18 @@
-"""One pass over the pool: from predictions wherever they are to one number a point."""
-
-from collections.abc import Callable
+"""One pass over the pool: from predictions, wherever they are stored, to one number per point."""
 
 import numpy as np
-from torch import Tensor
 
 from poolwise import budget
 from poolwise.arrays import Array
 from poolwise.parallel import one_thread_an_operation
-from poolwise.predictions import Block, Predictions
+from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
+from poolwise.scores.kernels import Kernel
 
 
 def score_pool(
     predictions: Predictions,
-    kernel: Callable[[Block], Tensor],
+    kernel: Kernel,
     memory: int = budget.DEFAULT,
     report: Report = silent,
     stage: str = "scoring the pool",

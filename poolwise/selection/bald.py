@@ -1,7 +1,7 @@
 """BALD: the points with the largest mutual information of label and model (Houlsby et al. 2011)."""
 
 from poolwise.arrays import Array
-from poolwise.information.entropies import bald as information
+from poolwise.scores import kernels
 from poolwise.selection.ranking import take_top
 from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
@@ -10,7 +10,7 @@ from poolwise.selection.task import Picks, Task
 
 def bald_scores(task: Task, **parameters: object) -> Array:
     """`[N]` BALD score of every point."""
-    return task.scores(lambda block: information(block.log_probs, block.probs, overwrite=True))
+    return task.scores(kernels.bald)
 
 
 @method(

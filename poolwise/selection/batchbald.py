@@ -5,12 +5,11 @@ import torch
 
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
-from poolwise.information.entropies import bald, ceiling, member_entropies
+from poolwise.information.entropies import ceiling, member_entropies
 from poolwise.information.joint import Configurations, Weighted
 from poolwise.parallel import ordered_map
-from poolwise.selection import engine as lazy
 from poolwise.selection.bald import bald_scores
-from poolwise.selection.engine import ENGINE_HELP, Engine
+from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
 from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
@@ -19,29 +18,31 @@ from poolwise.selection.task import Picks, Task
 # this much to spare.
 _NOISE = {torch.float32: 4e-6, torch.float64: 1e-12}
 
-# How many merged configurations to judge points by before all of them are looked at.
+# How many merged configurations to judge points by before all of them are used.
 _LEVELS = (256, 32)
 # How many points times configurations to judge at a time.
 _TOGETHER = 1 << 17
 
 
-class JointInformation:
-    """Gains `I(y_i; θ | y_S)` for the engine.
+class JointInformation(GreedyObjective):
+    """Gains `I(y_i; θ | y_S)`.
 
     While the configurations of the batch are enumerated, the gain of a point never grows, and its last value is a
     bound. Once they are drawn, that fails: with other draws a point may look better than before. So no old value is
     used then. The bounds come from the very configurations that the gains are computed from: merging configurations
     into groups and averaging their posterior weights can only raise the expected information, for every point, by
     Jensen's inequality (`Weighted.merged`). A point is left alone only if such a bound is below the gain of the pick,
-    so refining it on all configurations could not have made it win: the picks are those of the full engine.
+    so refining it on all configurations could not have made it win: the picks are those of full evaluation.
+
+    Attributes:
+        standard_errors: standard error of the gain of each pick.
     """
 
-    shrinking = True
     floor = 0.0
-    pairs = 0
+    rounding = None
 
     def __init__(self, task: Task, configurations: int) -> None:
-        self._task = task
+        super().__init__(task)
         N, K, _ = task.predictions.shape
         self._noise = self.slack = _NOISE[task.predictions.dtype]
         self._configurations = Configurations(K, configurations, task.generator("labels"), task.predictions.dtype)
@@ -49,12 +50,12 @@ class JointInformation:
         self._levels: list[Weighted] = []
         self._level_N = np.zeros(N, np.int8)
         self._bald_N = np.zeros(N)
-        self.rows = 0
+        self.standard_errors: list[float] = []
 
     def start(self) -> Array:
         """BALD scores: the gains given no picks."""
-        self._bald_N = self._task.scores(lambda block: bald(block.log_probs, block.probs, overwrite=True))
-        self._levels = [self._configurations.posterior]
+        self._bald_N = bald_scores(self.task)
+        self._levels = [self._configurations.undecided]
         return self._clean(self._bald_N)
 
     def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
@@ -63,7 +64,7 @@ class JointInformation:
         The finer the set, the fewer points at a time: the first ones are likely to settle the rest.
         """
         level = self._level_N[indices_n[0]]
-        affordable = max(1, _TOGETHER // len(self._levels[level].weights))
+        affordable = max(1, _TOGETHER // max(1, len(self._levels[level].weights)))
         done_m = indices_n[self._level_N[indices_n] == level][:affordable]
         bounds_m = self._evaluate(done_m, self._levels[level])
         self._level_N[done_m] += 1
@@ -71,49 +72,42 @@ class JointInformation:
 
     def gains(self, indices_n: Array) -> Array:
         """Judge each point by all configurations."""
-        return self._evaluate(indices_n, self._configurations.posterior)
+        return self._evaluate(indices_n, self._configurations.undecided)
 
-    def judge(self, index: int) -> float:
-        """Judge one point by all configurations."""
-        return float(self.gains(np.array([index]))[0])
-
-    def content(self, indices_n: Array) -> Array:
-        """The predictions."""
-        return self._task.predictions.rows(indices_n).log_probs.flatten(1).numpy()
-
-    def add(self, index: int, bounds_N: Array) -> Array:
+    def add(self, index: int) -> None:
         """Put a point into the batch."""
-        self._configurations.add(self._task.predictions.rows(np.array([index])).log_probs[0])
-        posterior = self._configurations.posterior
-        self._levels = [posterior]
+        row = self.task.predictions.rows(np.array([index]))
+        self.standard_errors.append(self._configurations.standard_error(row.probs[0], row.log_probs[0]))
+        self._configurations.add(row.log_probs[0])
+        self._levels = [self._configurations.undecided]
         for groups in _LEVELS:
             if 2 * groups <= len(self._levels[0].weights):
                 self._levels.insert(0, self._levels[0].merged(groups, self._merging))
         self._level_N.fill(0)
+
+    def update(self, index: int, bounds_N: Array) -> Array:
+        """Put a point into the batch; old bounds hold while the configurations are exact."""
+        self.add(index)
         if self._configurations.exact:
             return bounds_N
         # Information is at most the mean divergence from any fixed distribution, here the averaged prediction; with
         # weights W_k on the samples that is Σ_k W_k KL(p_ik | p̄_i), at most K · max_k W_k times the BALD score. And no
         # label can tell more than what is still open about the samples.
+        posterior = self._configurations.posterior
         K = posterior.weights.shape[1]
         weight = K * float((posterior.probabilities[:, None] * posterior.weights).sum(0).max())
         return self._clean(np.minimum(self._bald_N * weight, ceiling(K) - self._configurations.information()))
-
-    def standard_error(self, index: int) -> float:
-        """Standard error of the current gain of a point."""
-        row = self._task.predictions.rows(np.array([index]))
-        return self._configurations.standard_error(row.probs[0], row.log_probs[0])
 
     def _clean(self, values: Array) -> Array:
         return np.where(values > self._noise, values, 0.0)
 
     def _evaluate(self, indices_n: Array, weighted: Weighted) -> Array:
         def work(some_m: Array) -> Array:
-            block = self._task.predictions.rows(some_m)
+            block = self.task.predictions.rows(some_m)
             return weighted.gains(block.probs, member_entropies(block.log_probs, block.probs)).numpy()
 
         self.rows += len(indices_n)
-        step = max(1, min(1024, _TOGETHER // len(weighted.weights)))
+        step = max(1, min(1024, _TOGETHER // max(1, len(weighted.weights))))
         parts = [indices_n[start : start + step] for start in range(0, len(indices_n), step)]
         return self._clean(np.concatenate([np.empty(0), *ordered_map(work, parts)]))
 
@@ -125,26 +119,16 @@ class JointInformation:
     paper="Kirsch, van Amersfoort, Gal: BatchBALD, NeurIPS 2019",
     parameters={
         "configurations": "How many joint label configurations to enumerate at most, then to draw.",
-        "engine": ENGINE_HELP,
+        "evaluation": EVALUATION_HELP,
     },
     stochastic=True,
     bound=bald_scores,
-    resumable=True,
 )
-def batchbald(task: Task, *, configurations: int = 10_000, engine: Engine = "lazy") -> Picks:
+def batchbald(task: Task, *, configurations: int = 10_000, evaluation: Evaluation = "lazy") -> Picks:
     """Select by joint information (see `JointInformation` for why lazy evaluation is right on sampled gains)."""
     if configurations < 1:
         raise ParameterError(f"batchbald: configurations must be at least 1, not {configurations}.")
     objective = JointInformation(task, configurations)
-    errors: list[float] = []
-    picks = lazy.run(
-        objective,
-        task.batch_size,
-        engine=engine,
-        tolerance=information_tolerance(task.predictions.shape[1]),
-        report=task.report,
-        journal=task.journal,
-        on_pick=lambda index: errors.append(objective.standard_error(index)),
-    )
-    picks.standard_error = np.array(errors)
+    picks = objective.pick(evaluation, information_tolerance(task.predictions.shape[1]))
+    picks.standard_error = np.array(objective.standard_errors)
     return picks

@@ -1,14 +1,12 @@
 """Cluster-Margin: low-margin points, spread over clusters (Citovsky et al. 2021)."""
 
-import random
-
 import numpy as np
 import torch
 
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
-from poolwise.information.uncertainty import margin as margin_score
 from poolwise.selection.embeddings import Embeddings, mean_of, needed
+from poolwise.selection.margin import scores as margin_scores
 from poolwise.selection.ranking import top
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
@@ -17,8 +15,8 @@ from poolwise.selection.task import Picks, Task
 def clusters(task: Task, points_n: Array, subsample: int, cluster_size: int) -> Array:
     """`[n]` cluster of each point.
 
-    A random subsample of the pool is clustered (average linkage, cut at an average of `cluster_size` points a cluster);
-    every point then belongs to the cluster with the nearest centre.
+    A random subsample of the pool is clustered by average linkage, cut at an average of `cluster_size` points per
+    cluster. Every point then belongs to the cluster with the nearest centre.
     """
     source = needed(task, "cluster-margin")
     pool = Embeddings(source, mean_of(source), task.memory)
@@ -39,14 +37,19 @@ def clusters(task: Task, points_n: Array, subsample: int, cluster_size: int) -> 
 
 
 def _agglomerate(rows_m_D: Array, count: int) -> Array:
-    """`[m]` cluster of each row, by average linkage."""
-    # Importing scikit-learn draws from Python's global random state, which is not ours to change.
-    state = random.getstate()
-    try:
-        from sklearn.cluster import AgglomerativeClustering
-    finally:
-        random.setstate(state)
-    return np.asarray(AgglomerativeClustering(n_clusters=count, linkage="average").fit_predict(rows_m_D))
+    """`[m]` cluster of each row, by average linkage.
+
+    SciPy's, since scikit-learn changes the warning filters while it runs, and these belong to all threads.
+    """
+    from scipy.cluster.hierarchy import linkage
+
+    m = len(rows_m_D)
+    merged = linkage(rows_m_D, "average")[: m - count, :2].astype(np.int64)
+    parent = np.arange(m + len(merged))  # merging two nodes makes the next one, from m on
+    parent[merged.ravel()] = m + np.repeat(np.arange(len(merged)), 2)
+    while (above := parent[parent]).tolist() != parent.tolist():
+        parent = above
+    return np.unique(parent[:m], return_inverse=True)[1].reshape(-1)
 
 
 @method(
@@ -67,7 +70,7 @@ def cluster_margin(task: Task, *, filter: float = 10.0, subsample: int = 5000, c
     """Select in turn; the score of a pick is one minus its margin."""
     if not 1 <= filter < np.inf or subsample < 1 or cluster_size < 1:
         raise ParameterError("cluster-margin: filter, subsample and cluster_size must each be finite and at least 1.")
-    scores_N = task.scores(lambda block: margin_score(block.probs))
+    scores_N = margin_scores(task)
     count = min(len(scores_N), int(np.ceil(filter * task.batch_size)))
     points_n = top(scores_N, count)
     cluster_n = clusters(task, points_n, subsample, cluster_size)

@@ -2,87 +2,34 @@
 
 A greedy method picks, B times over, the point whose *gain* given the picks so far is the largest. Gains cost work,
 but an objective also knows an upper bound of each: at first from one pass over the pool, later from the gain that a
-point had when fewer points were picked. The engine only refines points whose bound could still win (Minoux 1978).
-It is exact: every point it leaves alone has a bound below the gain of the pick, so refining it could change nothing.
+point had when fewer points were picked. Lazy evaluation only refines points whose bound could still win (Minoux 1978).
+It is exact: every point it leaves alone has a bound below the gain of the pick, so refining it would change nothing.
+Full evaluation refines every point at every pick.
 
 Ties go to the lowest index. Matrix products are rounded differently in blocks of different shapes, so a tie can look
-like a lead in the last digits. Whenever several points are within rounding of the best, each is judged anew, by itself,
-and equal points only once: both engines then decide by the same digits.
+like a lead in the last digits. Whenever several points are within rounding of the best, each is judged again, alone,
+and equal points only once. Lazy and full evaluation then decide by the same digits.
 """
 
-from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from poolwise.arrays import Array
+from poolwise.errors import MethodError
 from poolwise.progress import Report, silent
-from poolwise.selection.journal import Journal, Pick
 from poolwise.selection.task import Picks
 
-Engine = Literal["lazy", "full"]
+if TYPE_CHECKING:
+    from poolwise.selection.objective import Evaluation, GreedyObjective
 
-ENGINE_HELP = "'lazy' refines only points that could win; 'full' refines every point at every pick. Same picks."
-
-# How many points the engine looks at closely. The rest wait behind a threshold that none of them exceeds.
+# How many points are compared closely. The rest wait behind a threshold that none of them exceeds.
 _FRONT = 1024
-# The front is chosen from a reserve so many times its size: to look at ten million bounds takes a third of a second.
+# The front is chosen from a reserve this many times its size: a pass over ten million bounds takes a third of a second.
 _RESERVE = 64
 # The first block refined at a pick; later blocks double, as long as the objective takes whole ones. A block costs a
 # fixed overhead of about fifty points.
 _FIRST_BLOCK = 128
-
-
-class Objective(Protocol):
-    """A function of a growing batch, seen through the gains of single points.
-
-    Attributes:
-        shrinking: whether gains never grow as the batch grows.
-        floor: a gain that none can be below; points with such a bound need no work.
-        slack: by how much rounding may move a gain. Gains up to this are given as 0.
-        pairs: how many pairs of points were compared so far, for the diagnostics.
-    """
-
-    shrinking: bool
-    floor: float
-    slack: float
-    pairs: int
-
-    @property
-    def rows(self) -> int:
-        """Rows of the pool read after the first pass."""
-
-    def start(self) -> Array:
-        """`[N]` upper bounds of the gains given no picks."""
-
-    def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
-        """Better bounds of some points given the picks so far, for a moderate amount of work.
-
-        Args:
-            indices_n: points in the order of their bounds, largest first.
-        Returns:
-            `[m]` those of the points that were refined, the first among them; `[m]` their bounds; and `[m]` whether
-            each is now the exact gain. Repeated calls reach the exact gain of every point.
-        """
-
-    def gains(self, indices_n: Array) -> Array:
-        """`[n]` exact gains of some points given the picks so far."""
-
-    def judge(self, index: int) -> float:
-        """The exact gain of one point, computed by itself."""
-
-    def content(self, indices_n: Array) -> Array:
-        """`[n, F]` the numbers that the gains depend on, for recognising equal points."""
-
-    def add(self, index: int, bounds_N: Array) -> Array:
-        """Take note of a pick.
-
-        Args:
-            index: the point picked.
-            bounds_N: `[N]` bounds known before it.
-        Returns:
-            `[N]` bounds that hold from now on; the same array if the old ones still do.
-        """
 
 
 class Greedy:
@@ -90,12 +37,17 @@ class Greedy:
 
     Args:
         objective: where the gains come from.
-        engine: `"lazy"`, or `"full"` to refine every point at every pick.
+        evaluation: `"lazy"`, or `"full"` to refine every point at every pick.
     """
 
-    def __init__(self, objective: Objective, engine: Engine = "lazy") -> None:
-        self.objective, self.engine = objective, engine
-        self.bounds_N = objective.start()
+    def __init__(self, objective: "GreedyObjective", evaluation: "Evaluation" = "lazy") -> None:
+        self.objective, self.evaluation = objective, evaluation
+        start = objective.start()
+        self.bounds_N = np.array(_checked(start, len(start), "start()", objective))  # a copy, which is written to
+        if objective.rounding is not None:
+            objective.slack = objective.rounding * float(
+                np.abs(self.bounds_N[np.isfinite(self.bounds_N)]).max(initial=0)
+            )
         self.alive_N = np.ones(len(self.bounds_N), bool)
         self._picks = 0
         self._refined_at_N = np.full(len(self.bounds_N), -1, np.int32)
@@ -113,19 +65,25 @@ class Greedy:
     def refine(self, indices_n: Array) -> int:
         """Improve the bounds of some points, given in the order of their bounds; of how many is up to the objective."""
         done_m, bounds_m, exact_m = self.objective.refine(indices_n)
-        self.bounds_N[done_m] = bounds_m
+        self.bounds_N[done_m] = _checked(bounds_m, len(done_m), "gains(indices)", self.objective)
         self._refined_at_N[done_m[exact_m]] = self._picks
         return len(done_m)
 
-    def refine_all(self) -> None:
-        """Make the bounds of all points exact."""
-        rest = np.flatnonzero(self.alive_N & (self._refined_at_N != self._picks))
-        self.bounds_N[rest] = self.objective.gains(rest)
+    def refine_all(self, above: float = -np.inf) -> None:
+        """Make the bounds of all points exact, or of those whose bound is above a number."""
+        rest = np.flatnonzero(self.alive_N & (self._refined_at_N != self._picks) & (self.bounds_N > above))
+        self.bounds_N[rest] = _checked(self.objective.gains(rest), len(rest), "gains(indices)", self.objective)
         self._refined_at_N[rest] = self._picks
+
+    def gain(self, index: int) -> float:
+        """The exact gain of one point."""
+        while not self.exact(np.array([index]))[0]:
+            self.refine(np.array([index]))
+        return float(self.bounds_N[index])
 
     def best(self) -> tuple[int, float]:
         """The point with the largest gain, and that gain."""
-        if self.engine == "full":
+        if self.evaluation == "full":
             self.refine_all()
             index = int(np.argmax(self.bounds_N))
             return self._finish(index, float(self.bounds_N[index]), np.flatnonzero(self.alive_N))
@@ -154,7 +112,7 @@ class Greedy:
         self.alive_N[index] = False
         self.bounds_N[index] = -np.inf
         self._picks += 1
-        bounds_N = self.objective.add(index, self.bounds_N)
+        bounds_N = self.objective.update(index, self.bounds_N)
         if bounds_N is not self.bounds_N:
             self.bounds_N, self._threshold, self._beyond = bounds_N, np.inf, np.inf
             self.bounds_N[~self.alive_N] = -np.inf
@@ -204,40 +162,43 @@ def _largest(values_n: Array, count: int) -> tuple[Array, float]:
     return order[len(values_n) - count :], float(values_n[order[len(values_n) - count - 1]])
 
 
-def run(
-    objective: Objective,
+def _checked(values_n: Array, count: int, what: str, objective: "GreedyObjective") -> Array:
+    """Numbers of an objective as float64: one for each point, and none of them NaN."""
+    numbers_n: Array = np.asarray(values_n, np.float64)
+    name = type(objective).__name__
+    if numbers_n.shape != (count,):
+        raise MethodError(
+            f"{name}.{what} must return one number for each point, shape [{count}], not {list(numbers_n.shape)}."
+        )
+    if np.isnan(numbers_n).any():
+        raise MethodError(f"{name}.{what} returned NaN: gains must be numbers.")
+    return numbers_n
+
+
+def select_greedily(
+    objective: "GreedyObjective",
     batch_size: int,
     *,
-    engine: Engine = "lazy",
+    evaluation: "Evaluation" = "lazy",
     tolerance: float = 0.0,
     report: Report = silent,
-    on_pick: Callable[[int], None] | None = None,
-    journal: Journal | None = None,
 ) -> Picks:
     """Pick a batch greedily.
 
     Args:
         objective: what to maximise.
         batch_size: how many points to pick.
-        engine: `"lazy"` or `"full"`; the picks are the same.
+        evaluation: `"lazy"` or `"full"`; the picks are the same.
         tolerance: gains up to this count as nothing.
         report: told about progress.
-        on_pick: called with each point before it is added to the objective.
-        journal: where picks are kept as they are made, and those of an earlier start taken from.
     """
-    greedy = Greedy(objective, engine)
-    early = [] if journal is None else journal.begin(greedy.bounds_N)
+    greedy = Greedy(objective, evaluation)
     indices, scores = np.empty(batch_size, np.int64), np.empty(batch_size)
     saturated_at = None
     for t in range(batch_size):
-        index, gain = (early[t].index, early[t].score) if t < len(early) else greedy.best()
-        if gain <= tolerance and saturated_at is None:
+        indices[t], scores[t] = greedy.best()
+        if scores[t] <= tolerance and saturated_at is None:
             saturated_at = t
-        if on_pick is not None:
-            on_pick(index)
-        indices[t], scores[t] = index, gain
-        if journal is not None and t >= len(early):
-            journal.append(Pick(index, gain))
-        greedy.take(index)
+        greedy.take(int(indices[t]))
         report("picking", t + 1, batch_size)
     return Picks(indices, scores, tolerance, saturated_at, objective.pairs, objective.rows)

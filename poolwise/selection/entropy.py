@@ -1,7 +1,7 @@
 """Entropy: the averaged prediction is the most spread out (section 2.2.1 of the paper)."""
 
 from poolwise.arrays import Array
-from poolwise.information.entropies import predictive_entropy
+from poolwise.scores import kernels
 from poolwise.selection.ranking import take_top
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
@@ -9,7 +9,7 @@ from poolwise.selection.task import Picks, Task
 
 def scores(task: Task, **parameters: object) -> Array:
     """`[N]` entropy of the averaged prediction of every point."""
-    return task.scores(lambda block: predictive_entropy(block.probs))
+    return task.scores(kernels.entropy)
 
 
 @method(

@@ -1,7 +1,6 @@
 """EPIG: expected information about the labels of target points (Bickford Smith et al. 2023)."""
 
-from poolwise.information.lookahead import expected_information
-from poolwise.information.pairs import Deviations
+from poolwise.scores import kernels
 from poolwise.selection.ranking import take_top
 from poolwise.selection.references import SAMPLE_HELP, TARGETS_HELP, reference_probs
 from poolwise.selection.registry import method
@@ -19,6 +18,5 @@ from poolwise.selection.task import Picks, Task
 )
 def epig(task: Task, *, targets: object = None, sample: int = 500) -> Picks:
     """Select the top b."""
-    references = Deviations.of(reference_probs(task, targets, sample))
-    scores_N = task.scores(lambda block: expected_information(Deviations.of(block.probs), references))
+    scores_N = task.scores(kernels.epig(reference_probs(task, targets, sample)))
     return take_top(scores_N, task.batch_size)

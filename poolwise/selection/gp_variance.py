@@ -6,8 +6,7 @@ from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.predictions import Block
-from poolwise.selection import engine as lazy
-from poolwise.selection.engine import ENGINE_HELP, Engine
+from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
 from poolwise.selection.power_bald import check_alpha
 from poolwise.selection.registry import method
 from poolwise.selection.saturation import SHARE
@@ -28,59 +27,42 @@ def variances(task: Task, **parameters: object) -> Array:
     return task.scores(lambda block: centred(block).square_().sum((1, 2)))
 
 
-class RemainingVariance:
-    """Variance of each point given the picks, summed over the classes, for the engine.
+class RemainingVariance(GreedyObjective):
+    """Variance of each point given the picks, summed over the classes.
 
     A Gaussian process with features `z_ic` (K numbers per point and class) is Bayesian linear regression: its state is
     one K × K matrix per class, and a pick is a rank-one update. Variances never grow.
     """
 
-    shrinking = True
     floor = 0.0
-    pairs = 0
+    rounding = 1e-12  # in double precision, generously
 
     def __init__(self, task: Task, noise: float) -> None:
-        self._task, self._noise = task, noise
+        super().__init__(task)
+        self._noise = noise
         _, K, C = task.predictions.shape
         self._state_C_K_K = torch.eye(K, dtype=torch.float64).repeat(C, 1, 1)
-        self.slack = 0.0
-        self.rows = 0
 
     def start(self) -> Array:
         """Variances before any pick."""
-        variances_N = variances(self._task)
-        self.slack = 1e-12 * float(variances_N.max())  # rounding in double precision, generously
-        return variances_N
-
-    def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
-        """Exact variances."""
-        return indices_n, self.gains(indices_n), np.ones(len(indices_n), bool)
+        return variances(self.task)
 
     def gains(self, indices_n: Array) -> Array:
         """Exact variances given the picks."""
         values_n = np.empty(len(indices_n))
         step = max(1, (1 << 22) // (8 * self._state_C_K_K[:, 0].numel()))
         for start in range(0, len(indices_n), step):
-            z_C_n_K = centred(self._task.predictions.rows(indices_n[start : start + step])).permute(2, 0, 1)
+            z_C_n_K = centred(self.task.predictions.rows(indices_n[start : start + step])).permute(2, 0, 1)
             values_n[start : start + step] = (torch.bmm(z_C_n_K, self._state_C_K_K) * z_C_n_K).sum((0, 2)).numpy()
         self.rows += len(indices_n)
         return np.where(values_n > self.slack, values_n, 0.0)
 
-    def judge(self, index: int) -> float:
-        """The exact variance of one point."""
-        return float(self.gains(np.array([index]))[0])
-
-    def content(self, indices_n: Array) -> Array:
-        """The predictions."""
-        return self._task.predictions.rows(indices_n).log_probs.flatten(1).numpy()
-
-    def add(self, index: int, bounds_N: Array) -> Array:
+    def add(self, index: int) -> None:
         """Condition on a point."""
-        z_C_K = centred(self._task.predictions.rows(np.array([index])))[0].T
+        z_C_K = centred(self.task.predictions.rows(np.array([index])))[0].T
         seen_C_K = torch.bmm(self._state_C_K_K, z_C_K[:, :, None])[:, :, 0]
         scale_C = self._noise + (z_C_K * seen_C_K).sum(1)
         self._state_C_K_K -= seen_C_K[:, :, None] * (seen_C_K / scale_C[:, None])[:, None, :]
-        return bounds_N
 
 
 @method(
@@ -91,16 +73,14 @@ class RemainingVariance:
     "Deeper Connections between Neural Networks and Gaussian Processes, 2019",
     parameters={
         "noise": "Variance of an observation, above 0: larger lets similar points be picked again.",
-        "engine": ENGINE_HELP,
+        "evaluation": EVALUATION_HELP,
     },
     bound=variances,
-    resumable=True,
 )
-def gp_variance(task: Task, *, noise: float = 0.01, engine: Engine = "lazy") -> Picks:
+def gp_variance(task: Task, *, noise: float = 0.01, evaluation: Evaluation = "lazy") -> Picks:
     """Select greedily."""
     check_alpha("gp-variance", noise, "noise")
-    objective = RemainingVariance(task, noise)
-    picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report, journal=task.journal)
+    picks = RemainingVariance(task, noise).pick(evaluation)
     picks.tolerance = SHARE * float(picks.scores[0])
     worthless = picks.scores <= picks.tolerance
     picks.saturated_at = int(np.argmax(worthless)) if worthless.any() else None

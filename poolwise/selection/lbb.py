@@ -1,8 +1,7 @@
 """Large BatchBALD: greedy BALD less pairwise redundancy (the paper, section 2.3; forms in `redundancy`)."""
 
-from poolwise.selection import engine as lazy
 from poolwise.selection.bald import bald_scores
-from poolwise.selection.engine import ENGINE_HELP, Engine
+from poolwise.selection.objective import EVALUATION_HELP, Evaluation
 from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, PairwiseRedundancy, Redundancy
 from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
@@ -19,16 +18,13 @@ FORMULA = (
     summary="Large BatchBALD: information less pairwise redundancy, greedily.",
     formula=FORMULA,
     paper="Rubashevskii, Kotova, Panov: Scalable Batch Acquisition for Deep Bayesian Active Learning, SDM 2023",
-    parameters={"redundancy": REDUNDANCY_HELP, "pairs": PAIRS_HELP, "engine": ENGINE_HELP},
+    parameters={"redundancy": REDUNDANCY_HELP, "pairs": PAIRS_HELP, "evaluation": EVALUATION_HELP},
     bound=bald_scores,
-    resumable=True,
 )
 def lbb(
-    task: Task, *, redundancy: Redundancy = "normalised", pairs: Pairs = "unordered", engine: Engine = "lazy"
+    task: Task, *, redundancy: Redundancy = "normalised", pairs: Pairs = "unordered", evaluation: Evaluation = "lazy"
 ) -> Picks:
     """Select greedily. The printed `sum` collapses on large batches: see `redundancy`."""
     objective = PairwiseRedundancy(task, redundancy, pairs)
     tolerance = information_tolerance(task.predictions.shape[1])
-    return lazy.run(
-        objective, task.batch_size, engine=engine, tolerance=tolerance, report=task.report, journal=task.journal
-    )
+    return objective.pick(evaluation, tolerance)

@@ -1,7 +1,7 @@
 """Least confidence: the most likely class is the least likely (equation 2 of the paper, on the mean prediction)."""
 
 from poolwise.arrays import Array
-from poolwise.information.uncertainty import least_confidence as score
+from poolwise.scores import kernels
 from poolwise.selection.ranking import take_top
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
@@ -9,7 +9,7 @@ from poolwise.selection.task import Picks, Task
 
 def scores(task: Task, **parameters: object) -> Array:
     """`[N]` lack of confidence of every point."""
-    return task.scores(lambda block: score(block.probs))
+    return task.scores(kernels.least_confidence)
 
 
 @method(

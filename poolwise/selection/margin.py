@@ -1,7 +1,7 @@
 """Margin: the two most likely classes are nearly tied."""
 
 from poolwise.arrays import Array
-from poolwise.information.uncertainty import margin as score
+from poolwise.scores import kernels
 from poolwise.selection.ranking import take_top
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
@@ -9,7 +9,7 @@ from poolwise.selection.task import Picks, Task
 
 def scores(task: Task, **parameters: object) -> Array:
     """`[N]` one minus the margin of every point."""
-    return task.scores(lambda block: score(block.probs))
+    return task.scores(kernels.margin)
 
 
 @method(

@@ -19,15 +19,14 @@ from torch import Tensor
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.parallel import ordered_map
-from poolwise.selection import engine as lazy
 from poolwise.selection.embeddings import Embeddings, mean_of, needed
-from poolwise.selection.engine import ENGINE_HELP, Engine
 from poolwise.selection.margin import scores as margin_scores
+from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
 from poolwise.selection.ranking import top
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
-# Elements of one block of the kernel matrix, which is never held whole: four megabytes.
+# Elements of one block of the kernel matrix, which is never in memory whole: four megabytes.
 _BLOCK = 1 << 20
 # Before this many picks lists would be long, and making them would cost more than they save.
 _FIRST_LISTS = 4
@@ -38,8 +37,8 @@ _LISTED = 1 << 23
 _LIST_SLACK = 4e-6
 
 
-class Coverage:
-    """Facility location on the positive part of the cosine, for the engine.
+class Coverage(GreedyObjective):
+    """Facility location on the positive part of the cosine; points are positions among the T of the filter.
 
     A point i adds to the coverage of j only where `r_ij` is above what j is covered already. If i and t picks were
     equally likely to be the best informant of j, that would be so for one pair in t + 1; after greedy picks it is a
@@ -47,15 +46,16 @@ class Coverage:
     products of vectors.
 
     Args:
+        task: how many points to pick.
         features_T_F: `[T, F]` rows of length one, or zero for a point that tells nothing.
         weights_T: `[T]` what each point counts for.
     """
 
-    shrinking = True
     floor = 0.0
-    rows = 0
+    rounding = None
 
-    def __init__(self, features_T_F: Tensor, weights_T: Tensor) -> None:
+    def __init__(self, task: Task, features_T_F: Tensor, weights_T: Tensor) -> None:
+        super().__init__(task)
         self._features, self._weights = features_T_F, weights_T
         self._covered_T = torch.zeros_like(weights_T)
         self._lists: _Lists | None = None
@@ -67,7 +67,6 @@ class Coverage:
         # Rounding of T float32 terms that are summed in blocks of another shape, with plenty to spare.
         total = float(weights_T.sum())
         self.slack = 2e-6 * total**0.5 + 3e-8 * total
-        self.pairs = 0
 
     def start(self) -> Array:
         """Upper bounds of the coverage of each point alone."""
@@ -90,10 +89,6 @@ class Coverage:
         bounds_T = (first_T + (u_T.sum() * second_T.clamp_min_(0.0)).sqrt_()) / 2
         bounds_N: Array = bounds_T.clamp_min_(0.0).double().numpy() + self.slack
         return bounds_N
-
-    def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
-        """Exact gains."""
-        return indices_n, self.gains(indices_n), np.ones(len(indices_n), bool)
 
     def gains(self, indices_n: Array) -> Array:
         """Coverage that each point adds."""
@@ -119,7 +114,7 @@ class Coverage:
         gains_n = np.concatenate([np.empty(0), *parts])
         return np.where(gains_n > self.slack, gains_n, 0.0)
 
-    def add(self, index: int, bounds_N: Array) -> Array:
+    def add(self, index: int) -> None:
         """Credit each point to the new pick where that is its best informant."""
         self._picks += 1
         if self._lists is not None:
@@ -127,6 +122,10 @@ class Coverage:
             self._covered_T[columns] = torch.maximum(self._covered_T[columns], values)
         else:
             torch.maximum(self._covered_T, torch.mv(self._features, self._features[index]), out=self._covered_T)
+
+    def update(self, index: int, bounds_N: Array) -> Array:
+        """Add a pick; bounds follow from moments at first, and from lists of pairs once these are short enough."""
+        self.add(index)
         if self._picks < self._next_lists:
             return bounds_N if self._lists is not None else np.minimum(bounds_N, self._bounds())
         self._next_lists = 2 * self._picks
@@ -183,7 +182,7 @@ class _Lists:
         """`[n]` coverage that each of some points adds."""
         lengths_n = self.lengths(indices_n)
         if lengths_n.sum() > len(self._values) // 4:
-            # Nearly everything is asked for: pass over all lists as they lie, and pick the results.
+            # Nearly everything is asked for: pass over all lists in order, and take the results wanted.
             return self._sums(self._ends, slice(None), covered_T, weights_T)[indices_n]
         ends_n = np.concatenate([[0], np.cumsum(lengths_n)])
         entries = np.arange(ends_n[-1]) + np.repeat(self._ends[indices_n] - ends_n[:-1], lengths_n)
@@ -249,10 +248,9 @@ def _filtered(scores_N: Array, filter: float, batch_size: int) -> Array:
         "filter": "How many low-margin points to keep, times the batch size.",
         "weights": "What an undecided point counts for: 'margin', 1 - its margin, or 'uniform', 1.",
         "kernel": "'posterior': correlation of predictions over the samples; 'embeddings': cosine of the embeddings.",
-        "engine": ENGINE_HELP,
+        "evaluation": EVALUATION_HELP,
     },
     bound=bounds,
-    resumable=True,
 )
 def posterior_coverage(
     task: Task,
@@ -260,13 +258,12 @@ def posterior_coverage(
     filter: float = 10.0,
     weights: Literal["margin", "uniform"] = "margin",
     kernel: Literal["posterior", "embeddings"] = "posterior",
-    engine: Engine = "lazy",
+    evaluation: Evaluation = "lazy",
 ) -> Picks:
     """Select greedily; points that cover equally much are taken most undecided first."""
     scores_N = margin_scores(task)
     points_T = _filtered(scores_N, filter, task.batch_size)
     weights_T = torch.from_numpy(scores_N[points_T]).float() if weights == "margin" else torch.ones(len(points_T))
-    objective = Coverage(_features(task, points_T, kernel), weights_T)
-    picks = lazy.run(objective, task.batch_size, engine=engine, report=task.report, journal=task.journal)
+    picks = Coverage(task, _features(task, points_T, kernel), weights_T).pick(evaluation)
     picks.indices, picks.rows = points_T[picks.indices], len(points_T)
     return picks

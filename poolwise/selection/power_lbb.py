@@ -1,9 +1,9 @@
 """Power Large BatchBALD: each pick drawn in proportion to a power of its LBB gain (the paper, section 2.5)."""
 
-from poolwise.selection import power_sampling
 from poolwise.selection.bald import bald_scores
-from poolwise.selection.engine import ENGINE_HELP, Engine
+from poolwise.selection.objective import EVALUATION_HELP, Evaluation
 from poolwise.selection.power_bald import ALPHA_HELP, check_alpha
+from poolwise.selection.power_sampling import sample_by_power
 from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, PairwiseRedundancy, Redundancy
 from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
@@ -19,11 +19,10 @@ from poolwise.selection.task import Picks, Task
         "alpha": ALPHA_HELP,
         "redundancy": REDUNDANCY_HELP,
         "pairs": PAIRS_HELP,
-        "engine": ENGINE_HELP,
+        "evaluation": EVALUATION_HELP,
     },
     stochastic=True,
     bound=bald_scores,
-    resumable=True,
 )
 def power_lbb(
     task: Task,
@@ -31,17 +30,16 @@ def power_lbb(
     alpha: float = 1.0,
     redundancy: Redundancy = "normalised",
     pairs: Pairs = "unordered",
-    engine: Engine = "lazy",
+    evaluation: Evaluation = "lazy",
 ) -> Picks:
-    """Draw the batch (see `race` for how the draws are made exactly and lazily)."""
+    """Draw the batch (see `power_sampling` for how the draws are exact and lazy)."""
     check_alpha("power-lbb", alpha)
-    return power_sampling.run(
+    return sample_by_power(
         PairwiseRedundancy(task, redundancy, pairs),
         task.batch_size,
         alpha,
         task.generator("race"),
-        engine=engine,
+        evaluation=evaluation,
         tolerance=information_tolerance(task.predictions.shape[1]),
         report=task.report,
-        journal=task.journal,
     )

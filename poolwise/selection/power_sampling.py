@@ -3,27 +3,25 @@
 Every point i has a weight that its gain can never exceed: its first bound `u_i`. Candidates are proposed with
 probability proportional to `u_i^α`, and a proposal is accepted with probability `(gain_i / u_i)^α`: those accepted are
 distributed exactly as `gain_i^α`, whatever the bounds are. A proposal compares a uniform number v with that ratio,
-which is the question whether `gain_i ≥ u_i · v^(1/α)`; most proposals are settled by the bound that the engine already
-has, and the rest by a few pairs. Nothing is done for all N points at a pick, where fresh Gumbel noise on every bound
-would cost N draws.
+which asks whether `gain_i ≥ u_i · v^(1/α)`. Most proposals are settled by the bound that is known already, and the
+rest by a few pairs. Nothing is done for all N points at a pick, where fresh Gumbel noise on every bound would cost N
+draws.
 
-The proposals depend on the seed and on the first bounds only, so the lazy and the full engine see the same ones and
-make the same picks. When the gains have become so small that proposals keep failing, all gains are computed once, the
-pick is drawn from them, and they become the new weights.
+The proposals depend on the seed and on the first bounds only, so lazy and full evaluation see the same ones and make
+the same picks. When the gains have become so small that proposals keep failing, all gains are computed once, the pick
+is drawn from them, and they become the new weights.
 """
-
-from dataclasses import replace
 
 import numpy as np
 
 from poolwise.arrays import Array
 from poolwise.progress import Report, silent
-from poolwise.selection.engine import Engine, Greedy, Objective
-from poolwise.selection.journal import Journal, Pick
+from poolwise.selection.engine import Greedy
+from poolwise.selection.objective import Evaluation, GreedyObjective
 from poolwise.selection.task import Picks
 
 _PROPOSALS = 256
-# After this many refused proposals in a row, computing all gains is cheaper than going on.
+# After this many refused proposals in a row, computing all gains is cheaper than proposing more.
 _PATIENCE = 8192
 # How many proposals that passed the known bounds are refined together.
 _TOGETHER = 4
@@ -60,16 +58,15 @@ class _Proposals:
         self.points, self.thresholds = self.points[count:], self.thresholds[count:]
 
 
-def run(
-    objective: Objective,
+def sample_by_power(
+    objective: GreedyObjective,
     batch_size: int,
     alpha: float,
     generator: np.random.Generator,
     *,
-    engine: Engine = "lazy",
+    evaluation: Evaluation = "lazy",
     tolerance: float = 0.0,
     report: Report = silent,
-    journal: Journal | None = None,
 ) -> Picks:
     """Draw a batch, each pick with probability proportional to the power `alpha` of its gain given the picks so far.
 
@@ -78,39 +75,29 @@ def run(
         batch_size: how many points to draw.
         alpha: the power, above 0.
         generator: source of the draws.
-        engine: `"lazy"`, or `"full"` to refine every point at every pick; the picks are the same.
+        evaluation: `"lazy"`, or `"full"` to refine every point at every pick; the picks are the same.
         tolerance: gains up to this count as nothing.
         report: told about progress.
-        journal: where picks are kept as they are made, and those of an earlier start taken from.
     """
-    greedy = Greedy(objective, engine)
-    early = [] if journal is None else journal.begin(greedy.bounds_N)
+    greedy = Greedy(objective, evaluation)
     proposals = _Proposals(greedy.bounds_N, alpha, generator)
     indices, scores = np.empty(batch_size, np.int64), np.empty(batch_size)
     saturated_at = None
     for t in range(batch_size):
-        if t < len(early):
-            pick = early[t]
-            _repeat(greedy, proposals, generator, pick)
-        else:
-            if engine == "full":
-                greedy.refine_all()
-            pick = _draw(greedy, proposals, generator)
-            if pick.score <= tolerance and saturated_at is None and greedy.best()[1] <= tolerance:
-                pick = replace(pick, saturated=True)
-            if journal is not None:
-                journal.append(pick)
-        if pick.saturated:
+        if evaluation == "full":
+            greedy.refine_all()
+        indices[t] = index = _draw(greedy, proposals, generator)
+        scores[t] = greedy.gain(index)
+        if scores[t] <= tolerance and saturated_at is None and greedy.best()[1] <= tolerance:
             saturated_at = t
-        indices[t], scores[t] = pick.index, pick.score
-        greedy.take(pick.index)
+        greedy.take(index)
         report("picking", t + 1, batch_size)
     return Picks(indices, scores, tolerance, saturated_at, objective.pairs, objective.rows)
 
 
-def _draw(greedy: Greedy, proposals: _Proposals, generator: np.random.Generator) -> Pick:
+def _draw(greedy: Greedy, proposals: _Proposals, generator: np.random.Generator) -> int:
     """One point by the power of its gain; uniformly, if no gain is positive."""
-    refused, before = 0, proposals.refills
+    refused = 0
     while proposals.possible and refused < _PATIENCE:
         if len(proposals.points) == 0:
             proposals.refill()
@@ -120,19 +107,20 @@ def _draw(greedy: Greedy, proposals: _Proposals, generator: np.random.Generator)
         accepted = passed[greedy.bounds_N[points[passed]] >= thresholds[passed]]
         if len(accepted):
             proposals.drop(int(accepted[0]) + 1)
-            index, waiting = int(points[accepted[0]]), len(proposals.points)
-            return Pick(index, float(greedy.bounds_N[index]), refills=proposals.refills - before, waiting=waiting)
+            return int(points[accepted[0]])
         proposals.drop(int(passed[-1]) + 1 if len(passed) == _TOGETHER else len(points))
-        if len(proposals.points) == 0:  # counted by whole refills, which both engines make alike
+        if len(proposals.points) == 0:  # counted by whole refills, which lazy and full evaluation make alike
             refused += _PROPOSALS
-    index, waiting = _draw_from_all(greedy, proposals, generator), len(proposals.points)
-    refills = proposals.refills - before
-    return Pick(index, float(greedy.bounds_N[index]), refills=refills, waiting=waiting, rebased=True)
+    return _draw_from_all(greedy, proposals, generator)
 
 
 def _draw_from_all(greedy: Greedy, proposals: _Proposals, generator: np.random.Generator) -> int:
-    """One point, from the gains of all, which become the new weights."""
-    greedy.refine_all()
+    """One point, from the gains of all, which become the new weights.
+
+    A point whose bound is not positive has no weight, so its gain need not be known: once nothing can be gained, the
+    rest of the batch costs next to nothing.
+    """
+    greedy.refine_all(above=0.0)
     gains_N = np.where(greedy.alive_N, np.maximum(greedy.bounds_N, 0.0), 0.0)
     if greedy.objective.shrinking:
         proposals.rebase(gains_N)
@@ -141,15 +129,6 @@ def _draw_from_all(greedy: Greedy, proposals: _Proposals, generator: np.random.G
     cumulative_N = np.cumsum((gains_N / gains_N.max()) ** proposals.alpha)
     index = int(np.searchsorted(cumulative_N, generator.random() * cumulative_N[-1], "right"))
     return min(index, int(np.flatnonzero(gains_N)[-1]))
-
-
-def _repeat(greedy: Greedy, proposals: _Proposals, generator: np.random.Generator, pick: Pick) -> None:
-    """Bring the proposals and the random stream to where they were after a pick of an earlier start."""
-    for _ in range(pick.refills):
-        proposals.refill()
-    if pick.rebased:
-        _draw_from_all(greedy, proposals, generator)
-    proposals.drop(len(proposals.points) - pick.waiting)
 
 
 def _settle(greedy: Greedy, points: Array, thresholds: Array) -> None:

@@ -17,7 +17,7 @@ j made so far. They differ in how the pairs are put together, and each is named 
 
 Gains of `sum`, `max` and `normalised` never grow with the batch, so an old gain is a valid bound; for `mean` the
 partial sum over the current count is one. Pairs are evaluated pick by pick in the order of picking, and a point is
-dropped as soon as its bound cannot win: most points that are looked at are done with after one or two pairs.
+dropped as soon as its bound cannot win: most points need one or two pairs only.
 """
 
 from typing import Literal
@@ -28,6 +28,7 @@ import torch
 from poolwise import budget
 from poolwise.arrays import Array
 from poolwise.information.pairs import Deviations, aligned, with_itself
+from poolwise.selection.objective import GreedyObjective
 from poolwise.selection.row_cache import DeviationCache
 from poolwise.selection.task import Task
 
@@ -40,8 +41,8 @@ PAIRS_HELP = "For redundancy='sum': count each pair once (exact for two points) 
 # Sums of multiples of this are exact in float64, so they do not depend on how the engine groups the pairs.
 _GRAIN = 2.0**-40
 
-# Of a pool on a disk, so many rows a pick are kept from the first pass, if they fit. A batch of 1,000 from a million
-# synthetic points with K = 10 looked at 108 rows a pick, from 200,000 points at 30: the number grows with the pool.
+# Of a pool on a disk, this many rows per pick are kept from the first pass, if they fit. A batch of 1,000 from a
+# million synthetic points with K = 10 read 108 rows per pick, from 200,000 points 30: the number grows with the pool.
 _KEPT = 1000
 
 # A point is first compared with this many picks, and then with this many times those that it has seen. Fewer would
@@ -49,11 +50,14 @@ _KEPT = 1000
 _FIRST_PAIRS, _GROWTH = 2, 2
 
 
-class PairwiseRedundancy:
-    """Gains `I_i` less redundancy with the picks, for the engine (see the module's text for the forms)."""
+class PairwiseRedundancy(GreedyObjective):
+    """Gains `I_i` less redundancy with the picks (see the module's text for the forms)."""
+
+    rounding = None
 
     def __init__(self, task: Task, redundancy: Redundancy, pairs: Pairs) -> None:
-        self._task, self._redundancy = task, redundancy
+        super().__init__(task)
+        self._redundancy = redundancy
         self._factor = 2.0 if pairs == "ordered" and redundancy == "sum" else 1.0
         self.shrinking = redundancy != "mean"
         self.slack = 2e-6 if task.predictions.dtype == torch.float32 else 1e-12
@@ -69,17 +73,11 @@ class PairwiseRedundancy:
         empty = torch.empty(0, K, C, dtype=task.predictions.dtype)
         self._picked = Deviations(empty, empty[:, 0])
         self._block = max(1, budget.block_rows(C * C * 4, task.memory))
-        self.pairs = 0
-
-    @property
-    def rows(self) -> int:
-        """Rows read after the first pass."""
-        return self._cache.rows_read
 
     def start(self) -> Array:
         """BALD scores: the gains given no picks."""
-        kept = _KEPT * self._task.batch_size if self._task.predictions.on_disk else 0
-        self._bald_N = self._cache.scan(self._task, kept)
+        kept = _KEPT * self.task.batch_size if self.task.predictions.on_disk else 0
+        self._bald_N = self._cache.scan(self.task, kept)
         return self._gains(self._bald_N, self._overlap_N)
 
     def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
@@ -95,7 +93,7 @@ class PairwiseRedundancy:
             self._compare(part, len(self._picks) - self._seen_N[part])
         return self._bounds(indices_n)
 
-    def add(self, index: int, bounds_N: Array) -> Array:
+    def add(self, index: int) -> None:
         """Put a point into the batch."""
         count = len(self._picks)
         if count == len(self._picked):
@@ -105,6 +103,11 @@ class PairwiseRedundancy:
         self._self_N[index] = float(with_itself(row)[0])  # by itself, whatever block it was first computed in
         self._picked.ratios[count], self._picked.means[count] = row.ratios[0], row.means[0]
         self._picks = np.append(self._picks, index)
+        self.rows = self._cache.rows_read
+
+    def update(self, index: int, bounds_N: Array) -> Array:
+        """Put a point into the batch; a mean over more picks needs new bounds."""
+        self.add(index)
         return self._gains(self._bald_N, self._overlap_N) if self._redundancy == "mean" else bounds_N
 
     def judge(self, index: int) -> float:
@@ -112,7 +115,7 @@ class PairwiseRedundancy:
         count, one = len(self._picks), np.array([index])
         if count == 0:
             return float(self._bounds(one)[0])
-        row = Deviations.of(self._task.predictions.rows(one).probs)
+        row = Deviations.of(self.task.predictions.rows(one).probs)
         self._cache.rows_read += 1
         self._self_N[index] = float(with_itself(row)[0])
         same_t = row.take(torch.zeros(count, dtype=torch.int64))
@@ -120,11 +123,6 @@ class PairwiseRedundancy:
         overlap_t = self._overlap(aligned(same_t, picks_t).double().numpy(), np.repeat(one, count), self._picks)
         self.pairs += count
         return float(self._gains(self._bald_N[one], self._combine.reduce(overlap_t, keepdims=True))[0])
-
-    def content(self, indices_n: Array) -> Array:
-        """The predictions."""
-        self._cache.rows_read += len(indices_n)
-        return self._task.predictions.rows(indices_n).log_probs.flatten(1).numpy()
 
     def _bounds(self, indices_n: Array) -> Array:
         """Gains as far as the pairs seen so far tell, which is an upper bound."""
@@ -141,7 +139,11 @@ class PairwiseRedundancy:
         return np.where(np.abs(gains_n) > self.slack, gains_n, 0.0)
 
     def _compare(self, indices_n: Array, counts_n: Array) -> None:
-        """Compare each point with its next `counts_n` picks."""
+        """Compare each point with its next `counts_n` picks; one that tells nothing has no overlap with any."""
+        nothing_n = self._bald_N[indices_n] == 0
+        if nothing_n.any():
+            self._seen_N[indices_n[nothing_n]] += counts_n[nothing_n]
+            indices_n, counts_n = indices_n[~nothing_n], counts_n[~nothing_n]
         if not counts_n.all():
             indices_n, counts_n = indices_n[counts_n > 0], counts_n[counts_n > 0]
         # Whole points are put together into blocks of about `self._block` pairs.

@@ -1,23 +1,34 @@
-"""The catalogue of selection methods: a table that each method's own file adds one line to."""
+"""Selection methods: those that come with Poolwise, those of installed packages, and any function that selects.
+
+A built-in method is imported when it is first asked for. `poolwise.selection.catalogue` lists them without that.
+"""
 
 import inspect
-import typing
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import EntryPoint
+from typing import Any, TypeVar
 
-import numpy as np
+from poolwise.arrays import Array
+from poolwise.errors import ParameterError, PluginWarning, PoolwiseError, UnknownMethodError
+from poolwise.parameters import Parameter, first_line, read_hints, read_parameters
+from poolwise.selection.catalogue import DEFAULT, built_in, plug_ins
+from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
+from poolwise.selection.results import as_picks
+from poolwise.selection.task import Picks, Task
 
-from poolwise.errors import ParameterError, UnknownMethodError
-from poolwise.parameters import Parameter
+__all__ = ["DEFAULT", "Method", "MethodLike", "find", "method", "methods", "resolve"]
 
-DEFAULT = "posterior-coverage"
-"""The method where none is named: the best over all settings of the study (docs/results.md)."""
+_OWN = "poolwise.selection."
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Method:
-    """A selection method and everything that is said about it.
+    """A selection method, and everything that is known about it.
 
     Attributes:
         name: what to pass as `method=`.
@@ -27,10 +38,14 @@ class Method:
         needs: what it uses: `"predictions"`, `"embeddings"`, or nothing.
         parameters: its own parameters by name.
         stochastic: whether the seed changes the batch.
-        run: the function that selects.
+        function: what selects: a function, or a subclass of `GreedyObjective`.
         bound: from a task and the method's parameters to `[N]` numbers that no gain of a point is above, whatever was
             picked; or None.
-        resumable: whether picks can be kept as they are made, and a selection go on from there.
+
+    Example:
+        >>> import poolwise as pw
+        >>> pw.methods()["power-lbb"].parameters["alpha"].default
+        1.0
     """
 
     name: str
@@ -38,24 +53,84 @@ class Method:
     formula: str
     paper: str
     needs: tuple[str, ...]
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, Parameter] = field(repr=False)
     stochastic: bool
-    run: Callable[..., Any]
-    bound: Callable[..., np.ndarray[Any, np.dtype[Any]]] | None = None
-    resumable: bool = False
+    function: Callable[..., Any] = field(repr=False)
+    bound: Callable[..., Array] | None = field(default=None, repr=False)
+
+    def __call__(self, task: Task, **parameters: Any) -> Picks:
+        """Select.
+
+        Args:
+            task: what to choose from, and how many.
+            parameters: the method's own, as `check` returns them.
+        """
+        if _is_objective(self.function):
+            evaluation: Evaluation = parameters.pop("evaluation", "lazy")
+            result = self.function(task, **parameters).pick(evaluation)
+        else:
+            given = (task,) if _takes_task(self.function) else (task.predictions, task.batch_size)
+            result = self.function(*given[: len(_positional(self.function))], **parameters)
+            result = result.pick() if isinstance(result, GreedyObjective) else result
+        return as_picks(result, task, self.name)
+
+    @property
+    def home(self) -> str:
+        """The module that defines it."""
+        return getattr(self.function, "__module__", None) or type(self.function).__module__
+
+    @property
+    def reference(self) -> str:
+        """A text by which another process finds it: its name, or `"package.module:function"`.
+
+        For a function that cannot be found again, such as a lambda, it is a description that `find` refuses.
+        """
+        if self.home.startswith(_OWN):
+            return self.name
+        return f"{self.home}:{getattr(self.function, '__qualname__', f'<{type(self.function).__qualname__}>')}"
+
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of that name; an old name works, with a warning."""
+        if name == "engine" and name not in self.parameters and "evaluation" in self.parameters:
+            warnings.warn(
+                "the parameter engine is called evaluation now: write evaluation='lazy' or evaluation='full'.",
+                DeprecationWarning,
+                stacklevel=4,
+            )
+            name = "evaluation"
+        if name not in self.parameters:
+            known = ", ".join(self.parameters) or "none"
+            raise ParameterError(f"{self.name} has no parameter {name!r}; its parameters: {known}.")
+        return self.parameters[name]
 
     def check(self, given: Mapping[str, object]) -> dict[str, object]:
         """The given parameters, each known and of the right kind."""
-        for name in given:
-            if name not in self.parameters:
-                known = ", ".join(self.parameters) or "none"
-                raise ParameterError(f"{self.name} has no parameter {name!r}; its parameters: {known}.")
-        return {name: self.parameters[name].check(value, self.name) for name, value in given.items()}
+        checked: dict[str, object] = {}
+        for name, value in given.items():
+            parameter = self.parameter(name)
+            if parameter.name in checked:
+                raise ParameterError(f"{self.name}: {parameter.name} is given twice, once as {name}. Drop one of them.")
+            checked[parameter.name] = parameter.check(value, self.name)
+        missing = [name for name, own in self.parameters.items() if own.required and name not in checked]
+        if missing:
+            raise ParameterError(f"{self.name} needs the parameter {missing[0]}. {self.parameters[missing[0]].help}")
+        return checked
 
     def inputs(self, given: Mapping[str, object]) -> set[str]:
         """What it uses with these parameters: also what a parameter names, as `kernel="embeddings"` does."""
-        return {*self.needs, *(value for value in given.values() if value == "embeddings")}
+        named = {value for value in given.values() if isinstance(value, str) and value == "embeddings"}
+        return {*self.needs, *named}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by reference, as functions are; a function that cannot be found again is pickled with its facts."""
+        if _found_again(self):
+            return find, (self.reference,)
+        facts = (self.name, self.summary, self.formula, self.paper, self.needs, dict(self.parameters))
+        return Method, (*facts, self.stochastic, self.function, self.bound)
+
+
+MethodLike = str | Method | Callable[..., Any]
+"""What `method=` may be: a name, `"package.module:function"`, a `Method`, or a function that selects."""
 
 _METHODS: dict[str, Method] = {}
 
@@ -63,41 +138,225 @@ _METHODS: dict[str, Method] = {}
 def method(
     name: str,
     *,
-    summary: str,
-    formula: str,
-    paper: str,
+    summary: str = "",
+    formula: str = "",
+    paper: str = "",
     needs: tuple[str, ...] = ("predictions",),
     stochastic: bool = False,
     parameters: Mapping[str, str] | None = None,
-    bound: Callable[..., np.ndarray[Any, np.dtype[Any]]] | None = None,
-    resumable: bool = False,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function `run(task, *, ...)` as a selection method.
+    bound: Callable[..., Array] | None = None,
+) -> Callable[[Function], Function]:
+    """Register a function, or a subclass of `GreedyObjective`, as a selection method.
 
-    Its keyword-only parameters become the method's; `parameters` says in words what each does. `bound` is what
-    prefilters go by. A `resumable` method hands `task.journal` to its engine.
+    The function takes a `Task`, or the predictions, or the predictions and the batch size. It returns `Picks`, the
+    positions of its picks, or one score for each point, of which the largest are taken. Its keyword-only parameters
+    become parameters of the method.
+
+    Args:
+        name: what to pass as `method=`; no built-in method may have it.
+        summary: what it is, in a line; by default the first line of the docstring.
+        formula: what it maximises or samples from.
+        paper: where it comes from.
+        needs: what it uses: `"predictions"`, `"embeddings"`, or nothing.
+        stochastic: whether the seed changes the batch.
+        parameters: what each of its parameters does; by default what the docstring says under `Args:`.
+        bound: from a task and the method's parameters to `[N]` numbers that no gain of a point is ever above. It lets
+            prefilters such as `candidates="top:100000"` report what they could have cost.
+    Returns:
+        A decorator that leaves the function as it is.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> @pw.method("first-class")
+        ... def first_class(task, *, power: float = 1.0):
+        ...     '''Points that are most likely of class 0.
+        ...
+        ...     Args:
+        ...         power: exponent of the probability.
+        ...     '''
+        ...     return task.scores(lambda block: block.probs.mean(1)[:, 0] ** power)
+        >>> x = np.log(np.array([[[0.2, 0.8]], [[0.9, 0.1]], [[0.5, 0.5]]]))
+        >>> pw.select(x, 2, "first-class", power=2).indices.tolist()
+        [1, 2]
+        >>> pw.methods()["first-class"].summary
+        'Points that are most likely of class 0.'
     """
 
-    def register(run: Callable[..., Any]) -> Callable[..., Any]:
-        hints = typing.get_type_hints(run)
-        own = {
-            p.name: Parameter(p.name, p.default, hints[p.name], (parameters or {})[p.name])
-            for p in inspect.signature(run).parameters.values()
-            if p.kind is p.KEYWORD_ONLY
-        }
-        _METHODS[name] = Method(name, summary, formula, paper, needs, own, stochastic, run, bound, resumable)
-        return run
+    def register(function: Function) -> Function:
+        made = _made(function, name, summary, formula, paper, needs, stochastic, parameters, bound)
+        if not made.summary:
+            raise ParameterError(f"{name}: say in a line what it is: give it a docstring, or pass summary=.")
+        _check_name(made)
+        _METHODS[name] = made
+        function._poolwise_method = made  # type: ignore[attr-defined]
+        return function
 
+    if not isinstance(name, str):
+        raise ParameterError('write @poolwise.method("a-name"): a method needs a name.')
     return register
 
 
 def methods() -> dict[str, Method]:
-    """Every selection method by name: what it is, what it needs, its parameters."""
+    """Every selection method by name: what it is, what it needs, its parameters.
+
+    Methods of installed packages are among them. One that cannot be imported is left out, with a `PluginWarning`.
+
+    Example:
+        >>> import poolwise as pw
+        >>> pw.methods()["margin"].summary
+        'Smallest lead of the most likely class over the second.'
+    """
+    for name in built_in():
+        find(name)
+    for name, points in plug_ins().items():
+        _plug_in(name, points)
     return dict(sorted(_METHODS.items()))
 
 
 def find(name: str) -> Method:
-    """The method of that name."""
+    """The method of a name, or of a text `"package.module:function"`."""
+    if not isinstance(name, str):
+        raise UnknownMethodError(f"a method is named by a text, not by {name!r}.")
+    if name not in _METHODS and name in built_in():
+        import_module(built_in()[name].home)
+    if name not in _METHODS and ":" in name:
+        return _imported(name)
+    if name not in _METHODS:
+        _plug_in(name, plug_ins().get(name, []))
     if name in _METHODS:
         return _METHODS[name]
-    raise UnknownMethodError(f"there is no method {name!r}. The methods are: {', '.join(sorted(_METHODS))}.")
+    known = ", ".join(sorted({*built_in(), *_METHODS, *plug_ins()}))
+    raise UnknownMethodError(
+        f"there is no method {name!r}. The methods are: {known}. A function of your own is passed as it is, or by "
+        '"package.module:function".'
+    )
+
+
+def resolve(given: MethodLike) -> Method:
+    """The method that `method=` stands for: a name, a method, or a function that selects."""
+    if isinstance(given, str):
+        return find(given)
+    if isinstance(given, Method):
+        return given
+    registered = getattr(given, "_poolwise_method", None)
+    if isinstance(registered, Method) and registered.function is given:
+        return registered
+    if not callable(given):
+        raise UnknownMethodError(f"a method is a name, a poolwise Method or a function that selects, not {given!r}.")
+    return _made(given, getattr(given, "__name__", type(given).__name__))
+
+
+def _made(
+    function: Callable[..., Any],
+    name: str,
+    summary: str = "",
+    formula: str = "",
+    paper: str = "",
+    needs: tuple[str, ...] = ("predictions",),
+    stochastic: bool = False,
+    parameters: Mapping[str, str] | None = None,
+    bound: Callable[..., Array] | None = None,
+) -> Method:
+    if not callable(function):
+        raise ParameterError(f"{name}: a method is a function or a subclass of GreedyObjective, not {function!r}.")
+    own = read_parameters(function, parameters)
+    unknown = [text for text in parameters or () if text not in own]
+    if unknown:
+        raise ParameterError(f"{name}: parameters describes {unknown[0]!r}, which the function does not have.")
+    if _is_objective(function):
+        own["evaluation"] = Parameter("evaluation", "lazy", Evaluation, EVALUATION_HELP)
+    elif not _takes_task(function):
+        names = [parameter.name for parameter in _positional(function)]
+        if not names or len(names) > 2 or names[1:] not in ([], ["batch_size"]):
+            raise ParameterError(
+                f"{name}: a method takes (task), (predictions) or (predictions, batch_size), and then parameters with "
+                f"a default or after a *; not ({', '.join(names)})."
+            )
+    return Method(name, summary or first_line(function), formula, paper, tuple(needs), own, stochastic, function, bound)
+
+
+def _is_objective(function: Callable[..., Any]) -> bool:
+    return isinstance(function, type) and issubclass(function, GreedyObjective)
+
+
+def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The arguments of a function that have no default and are given by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"{function!r} cannot be a method: its arguments are not known ({error}).") from error
+    return [own for own in found if own.kind in kinds and own.default is own.empty]
+
+
+def _takes_task(function: Callable[..., Any]) -> bool:
+    """Whether the only argument is a task, by its name or its type; otherwise it is given the predictions."""
+    names = [own.name for own in _positional(function)]
+    return len(names) == 1 and (names[0] == "task" or read_hints(function).get(names[0]) is Task)
+
+
+def _check_name(made: Method) -> None:
+    """Raise if a name cannot be used, or belongs to another method."""
+    name = made.name
+    if not name or ":" in name or any(sign.isspace() for sign in name):
+        raise ParameterError(f"a method cannot be called {name!r}: use words joined by hyphens, as in 'my-rule'.")
+    if name in built_in() and built_in()[name].home != made.home:
+        raise ParameterError(f"there is a built-in method {name!r}. Give yours another name.")
+    other = _METHODS.get(name)
+    if other is not None and other.reference != made.reference:
+        raise ParameterError(
+            f"there is a method {name!r} already: {other.reference}. Give {made.reference} another name."
+        )
+
+
+def _imported(reference: str) -> Method:
+    """The method that `"package.module:function"` names."""
+    module, _, path = reference.partition(":")
+    hint = "Install its package, or put the folder of its file into PYTHONPATH."
+    try:
+        found: Any = import_module(module)
+    except PoolwiseError:
+        raise
+    except Exception as error:  # whatever somebody else's module raises when it is imported
+        raise UnknownMethodError(
+            f"the method {reference!r} cannot be imported ({type(error).__name__}: {error}). {hint}"
+        ) from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise UnknownMethodError(f"the method {reference!r} cannot be found: {module} has no {path}.")
+        found = getattr(found, part)
+    return resolve(found)
+
+
+def _plug_in(name: str, points: list[EntryPoint]) -> None:
+    """Register the method that an installed package offers under a name; warn if that is not possible."""
+    if not points:
+        return
+    if name in built_in():
+        _warn(points[0], "there is a built-in method of that name; the package must choose another")
+    elif len(points) > 1:
+        _warn(points[0], f"another package offers a method of that name ({points[1].value}); uninstall one of them")
+    elif name not in _METHODS:
+        try:
+            made = resolve(points[0].load())
+            if made.name != name and getattr(made.function, "_poolwise_method", None) is made:
+                raise ParameterError(f"its own name is {made.name!r}; the entry point must have the same")
+            made = made if made.name == name else _made(made.function, name)
+            _check_name(made)
+            _METHODS[name] = made
+        except Exception as error:  # a broken package must not take down everything else
+            _warn(points[0], f"{type(error).__name__}: {error}")
+
+
+def _warn(point: EntryPoint, reason: str) -> None:
+    package = "" if point.dist is None else f" of the package {point.dist.name}"
+    text = f"the method {point.name!r}{package} ({point.value}) cannot be used: {reason.rstrip('.')}."
+    warnings.warn(text, PluginWarning, stacklevel=4)
+
+
+def _found_again(made: Method) -> bool:
+    """Whether its reference leads back to it."""
+    try:
+        return find(made.reference).function is made.function
+    except PoolwiseError:
+        return False

@@ -1,13 +1,13 @@
-"""Rows of the pool that an objective keeps coming back to, held in working form."""
+"""Rows of the pool that an objective keeps coming back to, kept in working form."""
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from poolwise.arrays import Array
-from poolwise.information.entropies import bald
 from poolwise.information.pairs import Deviations
 from poolwise.predictions import Block, Predictions
+from poolwise.scores import kernels
 from poolwise.selection.task import Task
 
 
@@ -40,7 +40,7 @@ class DeviationCache:
             kept: how many rows to keep, as far as they fit.
         """
         if kept == 0:
-            return task.scores(lambda block: bald(block.log_probs, block.probs, overwrite=True))
+            return task.scores(kernels.bald)
         N = len(self._predictions)
         share = min(kept, 3 * self._limit // 4) / N
         scores_N = np.empty(N)
@@ -48,9 +48,9 @@ class DeviationCache:
         def work(block: Block) -> tuple[Tensor, Tensor | None, Deviations | None]:
             count = int(share * len(block.probs))
             if count == 0:
-                return bald(block.log_probs, block.probs, overwrite=True), None, None
+                return kernels.bald(block), None, None
             probs = block.raw.copy_(block.probs)  # the scores are computed in their place
-            scores_n = bald(block.log_probs, block.probs, overwrite=True)
+            scores_n = kernels.bald(block)
             best_m = scores_n.topk(count, sorted=False).indices
             return scores_n, best_m, Deviations.of(probs[best_m])
 

@@ -1,18 +1,17 @@
 """One call: from predictions to the points to label next."""
 
-import hashlib
 import time
 import warnings
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from numbers import Integral
-from pathlib import Path
 
 import numpy as np
 
 from poolwise import budget
-from poolwise.arrays import Array, as_bytes
-from poolwise.errors import BatchSizeError, ParameterError, PrefilterWarning, SaturationWarning
+from poolwise.arrays import Array, ArrayOrTensor
+from poolwise.errors import BatchSizeError, PrefilterWarning, SaturationWarning
 from poolwise.information.entropies import ceiling
 from poolwise.information.joint import batch_information
 from poolwise.parallel import one_thread_an_operation
@@ -21,11 +20,11 @@ from poolwise.progress import Report, silent
 from poolwise.seeding import stream
 from poolwise.selection import registry
 from poolwise.selection.batch import Batch, Diagnostics
-from poolwise.selection.candidates import choose
-from poolwise.selection.journal import Journal
+from poolwise.selection.candidates import Candidates, choose, not_excluded
 from poolwise.selection.prefilter import prefilter
-from poolwise.selection.registry import Method
-from poolwise.selection.task import Picks, Task
+from poolwise.selection.registry import Method, MethodLike
+from poolwise.selection.saturation import saturation_message
+from poolwise.selection.task import Task
 
 # Label configurations behind the information estimate: its standard error is then about 0.01 nats.
 _CONFIGURATIONS = 1024
@@ -33,19 +32,34 @@ _CONFIGURATIONS = 1024
 # which takes about ten seconds.
 _INFORMATION_COST = 2_000_000_000
 
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Selections inside do not warn of saturation and prefilters, which their diagnostics describe as well.
+
+    Warning filters belong to the whole process. This setting belongs to the calling thread.
+    """
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
+
 
 def select(
-    predictions: object,
+    predictions: ArrayOrTensor | Predictions,
     batch_size: int,
-    method: str = registry.DEFAULT,
+    method: MethodLike = registry.DEFAULT,
     *,
     seed: int = 0,
-    candidates: object = None,
-    embeddings: object = None,
-    labelled_embeddings: object = None,
+    candidates: Candidates | None = None,
+    exclude: ArrayOrTensor | None = None,
+    embeddings: ArrayOrTensor | None = None,
+    labelled_embeddings: ArrayOrTensor | None = None,
     memory: int | str = budget.DEFAULT,
     information: bool | None = None,
-    resume: str | Path | None = None,
     report: Report = silent,
     **parameters: object,
 ) -> Batch:
@@ -54,42 +68,57 @@ def select(
     Args:
         predictions: `[N, K, C]` log-probabilities (NumPy or PyTorch), or a `Predictions` object.
         batch_size: how many points to choose.
-        method: name of a method; `poolwise.methods()` lists them.
+        method: name of a method (`poolwise.methods()` lists them), a function of your own, or the place of one,
+            `"package.module:function"`. See `poolwise.method` for what a function takes and returns.
         seed: root of all randomness; the same seed gives the same batch.
         candidates: restrict the choice: a share drawn at random such as `"10%"`, a number, or positions. Or a
             prefilter, `"top:100000"` (the points with the largest bounds) or `"sample:100000"`, after which
             `diagnostics.prefilter` says how much gain the points left out could have added at most, and a
             `PrefilterWarning` if that is not 0.
+        exclude: positions that must not be chosen, such as those of the points that are labelled already.
         embeddings: `[N, D]` features of the pool, for the methods that need them.
         labelled_embeddings: `[L, D]` features of the points that are labelled already.
         memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
         information: whether to estimate the joint information of the batch; by default unless it would take long.
-        resume: a folder to keep the picks in as they are made. If this process is killed, the same call goes on with
-            the next pick, to the same batch. For methods that pick one after another.
-        report: called with (stage, done, total) as the work goes on.
+        report: called with (stage, done, total) as the work proceeds.
         parameters: the method's own parameters.
     Returns:
         The batch: `indices`, `scores` and `diagnostics`.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> x = np.log(np.array([[[0.9, 0.1], [0.8, 0.2]], [[0.6, 0.4], [0.4, 0.6]], [[0.7, 0.3], [0.9, 0.1]]]))
+        >>> pw.select(x, 2, "margin").indices.tolist()
+        [1, 2]
+        >>> pw.select(x, 1, pw.scores.bald).indices.tolist()
+        [2]
     """
     started = time.perf_counter()
-    chosen_method = registry.find(method)
-    checked = chosen_method.check(parameters)
+    chosen_method = registry.resolve(method)
+    checked = chosen_method.check(_without_resume(parameters, chosen_method))
     pool = (
         predictions if isinstance(predictions, Predictions) else Predictions.from_log_probs(predictions, validate=False)
     )
     if embeddings is not None or labelled_embeddings is not None:
         pool = pool.with_embeddings(embeddings, labelled_embeddings)
-    _check_batch_size(batch_size, len(pool))
+    _check_batch_size(batch_size, pool.shape)
+    allowed = not_excluded(exclude, len(pool), batch_size)
     space, before = budget.parse(memory), pool.traffic
     stream(seed)  # a bad seed is an error for every method, not only for those that draw
-    kept = prefilter(candidates, Task(pool, int(batch_size), seed, space, report), chosen_method, checked)
-    subset = choose(candidates, len(pool), batch_size, seed) if kept is None else kept.positions
+    open_to_choice = pool if allowed is None else pool.take(allowed)
+    kept = prefilter(candidates, Task(open_to_choice, int(batch_size), seed, space, report), chosen_method, checked)
+    if kept is None:
+        subset = choose(candidates, allowed, len(pool), batch_size, seed)
+    else:
+        subset = kept.positions if allowed is None else allowed[kept.positions]
     chosen = pool if subset is None else pool.take(subset)
     task = Task(chosen, int(batch_size), seed, space, report, whole=pool, positions=subset)
-    keeping = nullcontext() if resume is None else _journal(resume, task, chosen_method, checked)
-    with one_thread_an_operation(), keeping as journal:
-        task = replace(task, journal=journal)
-        picks: Picks = chosen_method.run(task, **checked)
+    with one_thread_an_operation():
+        try:
+            picks = chosen_method(task, **checked)
+        except Exception:
+            task.predictions.check(space, report)  # wrong input explains the error better
+            raise
         task.predictions.check(space, report)
         curve = _information(task, picks.indices, information)
     diagnostics = Diagnostics(
@@ -105,42 +134,39 @@ def select(
         prefilter=None if kept is None else kept.cost(picks, chosen_method),
         traffic=moved if (moved := pool.traffic - before).tasks else None,
     )
-    if diagnostics.prefilter is not None and diagnostics.prefilter.left_out and diagnostics.prefilter.lost != 0:
+    lossy = diagnostics.prefilter is not None and diagnostics.prefilter.left_out and diagnostics.prefilter.lost != 0
+    if lossy and not _silent.get():
         warnings.warn(f"{diagnostics.prefilter}.", PrefilterWarning, stacklevel=2)
-    if picks.saturated_at is not None:
-        warnings.warn(
-            _saturation_message(method, diagnostics, pool.shape[1], batch_size),
-            SaturationWarning,
-            stacklevel=2,
-        )
+    message = saturation_message(chosen_method.name, diagnostics, int(batch_size))
+    if message is not None and not _silent.get():
+        warnings.warn(message, SaturationWarning, stacklevel=2)
     indices = picks.indices if subset is None else subset[picks.indices]
-    return Batch(indices.astype(np.int64), picks.scores.astype(np.float64), diagnostics, method)
+    ids = None if pool.ids is None else pool.ids[indices]
+    return Batch(indices.astype(np.int64), picks.scores.astype(np.float64), diagnostics, chosen_method.name, ids)
 
 
-def _check_batch_size(batch_size: int, N: int) -> None:
+def _check_batch_size(batch_size: int, shape: tuple[int, int, int]) -> None:
+    N, K, _ = shape
     if isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1:
-        raise BatchSizeError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
+        raise BatchSizeError(f"batch_size must be a whole number of at least 1, not {budget.shorten(batch_size)}.")
     if batch_size > N:
-        raise BatchSizeError(f"batch_size is {batch_size}, but the pool has only {N} points. Ask for at most {N}.")
+        hint = f' If the pool has {K} points and there are {N} posterior samples, pass layout="KNC".'
+        raise BatchSizeError(
+            f"batch_size is {budget.shorten(int(batch_size))}, but the pool has only {N} points. Ask for at most {N}."
+            f"{hint if batch_size <= K else ''}"
+        )
 
 
-def _journal(folder: str | Path, task: Task, method: Method, parameters: dict[str, object]) -> Journal:
-    """Where picks are kept, under all that decides them."""
-    if not method.resumable:
-        able = ", ".join(name for name, other in registry.methods().items() if other.resumable)
-        raise ParameterError(f"resume is for methods that pick one after another: {able}; not for {method.name}.")
-    subset = None if task.positions is None else hashlib.sha256(as_bytes(task.positions)).hexdigest()
-    defaults = {name: parameter.default for name, parameter in method.parameters.items()}
-    request = {
-        "method": method.name,
-        "parameters": {**defaults, **parameters},
-        "batch_size": task.batch_size,
-        "seed": int(task.seed),
-        "candidates": subset,
-        "shape": task.predictions.shape,
-        "dtype": str(task.predictions.dtype),
-    }
-    return Journal(folder, request)
+def _without_resume(parameters: dict[str, object], method: Method) -> dict[str, object]:
+    """The parameters without `resume`, which select had once."""
+    if "resume" not in parameters or "resume" in method.parameters:
+        return parameters
+    warnings.warn(
+        "select(resume=...) is ignored: starting a selection again takes less time than resuming did. Leave it out.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return {name: value for name, value in parameters.items() if name != "resume"}
 
 
 def _information(task: Task, indices_B: Array, asked: bool | None) -> Array | None:
@@ -150,13 +176,3 @@ def _information(task: Task, indices_B: Array, asked: bool | None) -> Array | No
         return None
     log_probs_B_K_C = task.predictions.rows(indices_B).log_probs
     return batch_information(log_probs_B_K_C, _CONFIGURATIONS, task.generator("information"))
-
-
-def _saturation_message(method: str, diagnostics: Diagnostics, K: int, batch_size: int) -> str:
-    at = diagnostics.saturated_at or 0
-    return (
-        f"{method} saturated: after {at} of {batch_size} picks no remaining point had a gain above "
-        f"{diagnostics.tolerance:.2g}, so the other {batch_size - at} are arbitrary. The {K} posterior samples can "
-        f"tell at most ln {K} = {diagnostics.ceiling:.2f} nats in all. What helps: more posterior samples, a smaller "
-        "batch, method='power-lbb', or another redundancy."
-    )

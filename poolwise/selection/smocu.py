@@ -2,8 +2,7 @@
 
 import torch
 
-from poolwise.information.lookahead import expected_confidence_gain
-from poolwise.information.pairs import Deviations
+from poolwise.scores import kernels
 from poolwise.selection.ranking import take_top
 from poolwise.selection.references import SAMPLE_HELP, TARGETS_HELP, reference_probs
 from poolwise.selection.registry import method
@@ -25,7 +24,6 @@ from poolwise.selection.task import Picks, Task
 )
 def smocu(task: Task, *, targets: object = None, sample: int = 200, softness: float = 10.0) -> Picks:
     """Select the top b."""
-    probs_r_K_C = reference_probs(task, targets, sample)
-    scores_N = task.scores(lambda b: expected_confidence_gain(Deviations.of(b.probs), probs_r_K_C, softness))
+    scores_N = task.scores(kernels.smocu(reference_probs(task, targets, sample), softness))
     rounding = 1e-7 if task.predictions.dtype == torch.float32 else 1e-12  # of differences of numbers near one
     return take_top(scores_N, task.batch_size, tolerance=rounding)

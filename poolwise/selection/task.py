@@ -1,18 +1,16 @@
-"""What a selection method is given, and what it hands back."""
+"""What a selection method is given, and what it returns."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from torch import Tensor
 
 from poolwise import budget
 from poolwise.arrays import Array
-from poolwise.predictions import Block, Predictions
+from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
+from poolwise.scores.kernels import Kernel
 from poolwise.scores.pool import score_pool
 from poolwise.seeding import stream
-from poolwise.selection.journal import Journal
 
 
 @dataclass(frozen=True)
@@ -20,14 +18,20 @@ class Task:
     """Choose `batch_size` of the points of `predictions`.
 
     Attributes:
-        predictions: the points to choose from.
+        predictions: the points to choose from. `predictions.embeddings` are their `[N, D]` features, or None.
         batch_size: how many to choose, at most as many as there are.
-        seed: root of all randomness of the selection.
+        seed: root of all randomness of the selection; use `generator` to draw.
         memory: working memory to stay within, in bytes.
         report: told about progress.
-        whole: the pool, if the points to choose from are only a part of it.
-        positions: `[n]` where they then stand in it.
-        journal: where picks are kept as they are made; None for nowhere.
+        whole: the whole pool, if only a part of it may be chosen.
+        positions: `[n]` positions of that part in the whole pool.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> x = np.log(np.array([[[0.9, 0.1]], [[0.5, 0.5]], [[0.7, 0.3]]]))
+        >>> task = pw.Task(pw.Predictions.from_log_probs(x), batch_size=1)
+        >>> task.scores(lambda block: 1 - block.probs.mean(1).amax(1)).round(2).tolist()
+        [0.1, 0.5, 0.3]
     """
 
     predictions: Predictions
@@ -37,22 +41,22 @@ class Task:
     report: Report = silent
     whole: Predictions | None = None
     positions: Array | None = None
-    journal: Journal | None = None
 
     @property
     def pool(self) -> Predictions:
-        """All points, also those that may not be chosen."""
+        """All points, also those that may not be chosen. Picks are never positions in it: see `Picks`."""
         return self.predictions if self.whole is None else self.whole
 
     def generator(self, *names: str | int) -> np.random.Generator:
-        """The random stream of that name."""
+        """The random stream of that name. It depends on the seed and the name only."""
         return stream(self.seed, *names)
 
-    def scores(self, kernel: Callable[[Block], Tensor], stage: str = "scoring the pool") -> Array:
-        """`[N]` float64 scores of all points, one pass over the pool.
+    def scores(self, kernel: Kernel, stage: str = "scoring the pool") -> Array:
+        """`[N]` float64 scores of all points, in one pass over the pool, whatever its size.
 
         Args:
-            kernel: from a block of n rows to `[n]` scores, each depending on its own row only.
+            kernel: from a block of n rows (`block.probs` and `block.log_probs`, both `[n, K, C]`) to `[n]` scores. Each
+                score must depend on its own row only, since no result may depend on the size of a block.
             stage: name of the pass, for the progress report.
         """
         return score_pool(self.predictions, kernel, self.memory, self.report, stage)
@@ -63,13 +67,18 @@ class Picks:
     """The points that a method chose, in order.
 
     Attributes:
-        indices: `[B]` positions in the task's predictions.
+        indices: `[B]` different positions in `task.predictions`, not in the whole pool.
         scores: `[B]` gain of each pick when it was made.
         tolerance: the gain up to which a pick counts as worthless.
         saturated_at: number of picks made before no remaining point had a gain above the tolerance, or None.
         pairs: how many pairs of points were compared.
         rows: how many rows were read after the first pass over the pool.
         standard_error: `[B]` standard error of each gain, where gains are estimated by sampling.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> pw.Picks(np.array([4, 0]), np.array([0.7, 0.2])).indices.tolist()
+        [4, 0]
     """
 
     indices: Array

@@ -1,0 +1,356 @@
+"""The rules that every selection method keeps, each a function that raises if a method breaks it."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from poolwise.arrays import Array
+from poolwise.errors import BatchSizeError, MethodError, ParameterError
+from poolwise.predictions import Predictions
+from poolwise.selection.batch import Batch
+from poolwise.selection.registry import Method
+from poolwise.selection.select import select
+from poolwise.testing.pools import copies, degenerate, features, one_hot, pool
+
+
+class Broken(Exception):
+    """A rule is broken; the message says how."""
+
+
+def _expect(condition: object, message: str) -> None:
+    if not condition:
+        raise Broken(message)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The method under test, and the parameters it is tested with."""
+
+    method: Method
+    parameters: Callable[[Array], Mapping[str, Any]]
+
+    def select(self, x: Any, size: int, like: Array | None = None, **options: Any) -> Batch:
+        """A batch; embeddings are always there, for methods that need them.
+
+        Args:
+            x: the pool.
+            size: how many points to pick.
+            like: the pool that the method's parameters are made for, if that is another.
+            options: for `poolwise.select`.
+        """
+        given = {"embeddings": features(len(x)), "information": False, **options}
+        made = self.parameters(np.asarray(x) if like is None else like)
+        try:
+            return select(x, size, self.method, **{**made, **given})
+        except (MethodError, BatchSizeError, ParameterError) as error:
+            raise Broken(str(error)) from error
+        except Exception as error:  # whatever the method under test raises
+            raise Broken(f"it raised {type(error).__name__}: {error}") from error
+
+
+RULES: dict[str, Callable[[Subject], None]] = {}
+"""The rules by name."""
+
+# Rules that can be checked even where no valid batch comes.
+ALWAYS = ("input_untouched", "global_random_state")
+
+
+def _rule(function: Callable[[Subject], None]) -> Callable[[Subject], None]:
+    RULES[function.__name__.removeprefix("_")] = function
+    return function
+
+
+def applies(name: str, method: Method) -> bool:
+    """Whether a rule is for a method."""
+    if name == "pool_order":
+        return not method.stochastic
+    return name != "evaluation" or "evaluation" in method.parameters
+
+
+def _expect_same(found: Batch, expected: Batch, rule: str, cause: str) -> None:
+    """Both batches are the same points with the same scores, up to rounding."""
+    _expect_same_points(found.indices, expected.indices, rule, cause)
+    differs = ~np.isclose(found.scores, expected.scores, rtol=1e-4, atol=2e-6)
+    at = int(np.argmax(differs))
+    _expect(
+        not differs.any(),
+        f"{rule}, but the score of pick {at} is {found.scores[at]}, not {expected.scores[at]}. {cause}",
+    )
+
+
+def _expect_same_points(found: Array, expected: Array, rule: str, cause: str) -> None:
+    differs = found != expected
+    at = int(np.argmax(differs))
+    _expect(not differs.any(), f"{rule}, but pick {at} is point {found[at]}, not {expected[at]}. {cause}")
+
+
+# The result
+
+
+@_rule
+def _valid_batch(subject: Subject) -> None:
+    batch = subject.select(pool(120, 5, 4), 30)
+    _expect(batch.indices.shape == batch.scores.shape == (30,), "a batch of 30 must have 30 indices and 30 scores.")
+
+
+@_rule
+def _input_untouched(subject: Subject) -> None:
+    x, z = pool(120, 5, 4), features(120)
+    x_before, z_before, error = x.copy(), z.copy(), None
+    try:
+        subject.select(x, 20, embeddings=z)
+    except Broken as broken:
+        error = broken
+    advice = "Write to copies only: of a block in task.scores, nothing but `probs` may be overwritten."
+    _expect(np.array_equal(x, x_before), f"the predictions of the caller were changed. {advice}")
+    _expect(np.array_equal(z, z_before), f"the embeddings of the caller were changed. {advice}")
+    if error is not None:
+        raise error
+
+
+@_rule
+def _input_kinds(subject: Subject) -> None:
+    x, frozen = pool(120, 5, 4), pool(120, 5, 4)
+    frozen.flags.writeable = False
+    kinds: dict[str, Any] = {
+        "a read-only array": frozen,
+        "an array in Fortran order": np.asfortranarray(x),
+        "a tensor": torch.from_numpy(x.copy()),
+        "a Predictions object": Predictions.from_log_probs(x.copy()),
+    }
+    expected = subject.select(x.copy(), 12)
+    for kind, given in kinds.items():
+        batch = subject.select(given, 12, like=x)
+        _expect_same(batch, expected, f"{kind} must give the batch of a plain array", "Read task.predictions only.")
+
+
+@_rule
+def _one_hot(subject: Subject) -> None:
+    labels = np.random.default_rng(0).integers(0, 3, (60, 5))
+    x = pool(60, 5, 3)
+    x[::2] = one_hot(labels[::2], 3)
+    for size in (1, 60):
+        _select_from("certain predictions", subject, x, size, "Use 0 · log 0 = 0: log-probabilities may be -inf.")
+
+
+@_rule
+def _degenerate_pools(subject: Subject) -> None:
+    for kind, x in degenerate().items():
+        for size in (1, 25, len(x)):
+            _select_from(kind, subject, x, size, "")
+
+
+def _select_from(kind: str, subject: Subject, x: Array, size: int, advice: str) -> None:
+    try:
+        subject.select(x, size)
+    except Broken as broken:
+        raise Broken(f"{size} of {len(x)} points with {kind}: {broken} {advice}".rstrip()) from broken
+
+
+@_rule
+def _batch_sizes(subject: Subject) -> None:
+    for N in (1, 2, 17):
+        indices = subject.select(pool(N, 3, 3), N).indices
+        _expect(sorted(indices.tolist()) == list(range(N)), f"{N} of {N} points must be all of them, not {indices}.")
+    try:
+        subject.select(pool(5, 3, 3), 6)
+    except Broken as broken:
+        _expect(isinstance(broken.__cause__, BatchSizeError), f"6 of 5 points must be a BatchSizeError: {broken}")
+    else:
+        raise Broken("6 of 5 points must be a BatchSizeError, but a batch came.")
+
+
+# Symmetries
+
+
+@_rule
+def _pool_order(subject: Subject) -> None:
+    x, z = pool(200, 6, 4), features(200)
+    expected = subject.select(x, 20, embeddings=z)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(200)
+        batch = subject.select(x[order], 20, like=x, embeddings=z[order])
+        _expect_same(
+            replace(batch, indices=order[batch.indices]),
+            expected,
+            "the same points must be picked whatever the order of the pool",
+            "Scores may depend on a point and on the picks, never on where a point stands.",
+        )
+
+
+@_rule
+def _sample_order(subject: Subject) -> None:
+    _compare_order(subject, 1, "posterior samples")
+
+
+@_rule
+def _class_order(subject: Subject) -> None:
+    _compare_order(subject, 2, "classes")
+
+
+def _compare_order(subject: Subject, axis: int, what: str) -> None:
+    x = pool(120, 5, 4)
+    size = 1 if subject.method.stochastic else 20
+    expected = subject.select(x, size)
+    for seed in range(2):
+        order = np.random.default_rng(seed).permutation(x.shape[axis])
+        moved = np.ascontiguousarray(np.take(x, order, axis))
+        rule = f"the order of the {what} must not matter"
+        _expect_same(subject.select(moved, size), expected, rule, f"Treat all {what} alike.")
+
+
+@_rule
+def _block_size(subject: Subject) -> None:
+    for shape in ((200, 6, 5), (200, 3, 11)):
+        x = pool(*shape)
+        expected = subject.select(x, 30)
+        for memory in ("10KB", "1KB", 1):
+            _expect_same(
+                subject.select(x, 30, memory=memory),
+                expected,
+                f"the memory budget must not change the batch (memory={memory!r})",
+                "The score of a row in task.scores may depend on that row only, not on the other rows of its block.",
+            )
+
+
+@_rule
+def _threads(subject: Subject) -> None:
+    x, before = pool(400, 10, 10), torch.get_num_threads()
+    try:
+        batches = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            batches.append(subject.select(x, 12))
+            _expect(torch.get_num_threads() == threads, "the number of PyTorch threads was changed. Leave it alone.")
+    finally:
+        torch.set_num_threads(before)
+    cause = "Blocks are worked on by several threads at a time: a kernel must not write to anything they share."
+    _expect_same(batches[1], batches[0], "the number of threads must not change the batch", cause)
+
+
+# Parts of the pool
+
+_SPACE = (
+    "Return positions in task.predictions. Positions in the whole pool (task.pool, task.positions) are another space."
+)
+
+
+@_rule
+def _candidates(subject: Subject) -> None:
+    _compare_part(subject, np.arange(3, 120, 4), "candidates")
+
+
+@_rule
+def _exclusion(subject: Subject) -> None:
+    taken = subject.select(pool(120, 5, 4), 10).indices
+    _compare_part(subject, np.setdiff1d(np.arange(120), taken), "the points that are left after a first batch")
+
+
+def _compare_part(subject: Subject, some: Array, what: str) -> None:
+    x, z = pool(120, 5, 4), features(120)
+    try:
+        batch = subject.select(x, 10, embeddings=z, candidates=some)
+    except Broken as broken:
+        raise Broken(f"a choice from {what}: {broken} {_SPACE}") from broken
+    outside = np.setdiff1d(batch.indices, some)
+    _expect(not len(outside), f"a choice from {what} must not pick others, such as {outside}. {_SPACE}")
+    alone = subject.select(x[some], 10, like=x, embeddings=z[some])
+    alone = replace(alone, indices=some[alone.indices])
+    _expect_same(batch, alone, f"a choice from {what} must be the batch of these points alone", _SPACE)
+
+
+# Randomness
+
+
+@_rule
+def _same_seed(subject: Subject) -> None:
+    x = pool(120, 5, 4)
+    first, second = (subject.select(x, 20, seed=11) for _ in range(2))
+    cause = "Draw from task.generator(name) only, and keep nothing between calls."
+    _expect_same(second, first, "the same seed must give the same batch", cause)
+
+
+@_rule
+def _other_seeds(subject: Subject) -> None:
+    x = pool(800, 5, 10, scale=1.0)
+    first, *others = (subject.select(x, 60, seed=seed) for seed in range(4))
+    if not subject.method.stochastic:
+        cause = "If the method draws at random, declare it: stochastic=True."
+        for other in others:
+            _expect_same(other, first, "the seed must not change the batch of a method that is not stochastic", cause)
+        return
+    changed = [not np.array_equal(other.indices, first.indices) for other in others]
+    changed += [not np.array_equal(other.scores, first.scores) for other in others]
+    _expect(
+        any(changed),
+        "four seeds gave the same batch, though the method is declared stochastic. Draw from task.generator(name), "
+        "which depends on the seed, or declare stochastic=False.",
+    )
+
+
+@_rule
+def _global_random_state(subject: Subject) -> None:
+    x, before = pool(120, 5, 4), _get_random_state()
+    batches = []
+    try:
+        for seed in (1, 2):
+            random.seed(seed)
+            np.random.seed(seed)  # noqa: NPY002
+            torch.manual_seed(seed)
+            start = _get_random_state()
+            batches.append(subject.select(x, 10))
+            for name, state in _get_random_state().items():
+                _expect(
+                    state == start[name],
+                    f"the global random state of {name} was changed: it was seeded or drawn from. Draw from "
+                    "task.generator(name) instead.",
+                )
+    finally:
+        _set_random_state(before)
+    cause = "Draw from task.generator(name) instead."
+    _expect_same(batches[1], batches[0], "the global random state must not change the batch", cause)
+
+
+def _get_random_state() -> dict[str, Any]:
+    kind, keys, *rest = np.random.get_state(legacy=True)  # noqa: NPY002
+    torch_state = bytes(torch.get_rng_state().numpy())
+    return {"Python": random.getstate(), "NumPy": (kind, np.asarray(keys).tobytes(), *rest), "PyTorch": torch_state}
+
+
+def _set_random_state(state: dict[str, Any]) -> None:
+    random.setstate(state["Python"])
+    kind, keys, *rest = state["NumPy"]
+    np.random.set_state((kind, np.frombuffer(keys, np.uint32), *rest))  # noqa: NPY002
+    torch.set_rng_state(torch.frombuffer(bytearray(state["PyTorch"]), dtype=torch.uint8))
+
+
+# Ties, and two ways to the same batch
+
+
+@_rule
+def _ties(subject: Subject) -> None:
+    x, z = copies(100, 5), np.tile(features(100), (5, 1))
+    expected = subject.select(x, 60, embeddings=z)
+    for memory in ("30KB", "5KB"):
+        batch = subject.select(x, 60, embeddings=z, memory=memory)
+        rule = f"among exact copies of points, the memory budget must not change the picks (memory={memory!r})"
+        cause = "Copies must get scores that are equal to the last bit, in whatever block they are."
+        _expect_same_points(batch.indices, expected.indices, rule, cause)
+
+
+@_rule
+def _evaluation(subject: Subject) -> None:
+    certain = pool(90, 5, 4)
+    certain[::3] = one_hot(np.random.default_rng(1).integers(0, 4, (30, 5)), 4)
+    for x in (pool(300, 5, 4), copies(40, 5), certain):
+        size = len(x) // 3
+        lazy, full = (subject.select(x, size, evaluation=way) for way in ("lazy", "full"))
+        cause = (
+            "Lazy evaluation relies on three things: start() is no smaller than any gain; gains never grow as the "
+            "batch grows, or shrinking = False; and gains(indices) of a point does not depend on the other indices."
+        )
+        _expect_same(lazy, full, "lazy and full evaluation must make the same picks", cause)

@@ -1,0 +1,92 @@
+"""The contract of selection methods as a function: does a method do what every method must?"""
+
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from poolwise.arrays import Array
+from poolwise.errors import ContractError, ParameterError, PrefilterWarning, SaturationWarning
+from poolwise.selection.registry import MethodLike, resolve
+from poolwise.testing.method_rules import ALWAYS, RULES, Broken, Subject, applies
+
+Parameters = Mapping[str, Any] | Callable[[Array], Mapping[str, Any]]
+
+
+def check_method(
+    method: MethodLike,
+    *,
+    parameters: Parameters | None = None,
+    stochastic: bool | None = None,
+    skip: Collection[str] = (),
+) -> list[str]:
+    """Check that a selection method does what every method must, on many small pools; takes a few seconds.
+
+    Run it in your tests. It raises a `ContractError` that names each broken rule, and says what was expected, what came
+    and what usually causes it. The rules, by the names that `skip` takes:
+
+    - `valid_batch`: B different whole-number positions in `task.predictions`, with B finite scores.
+    - `input_untouched`: predictions and embeddings are as they were.
+    - `input_kinds`: arrays, tensors, read-only and oddly strided memory give the same batch.
+    - `one_hot`: certain predictions, with log-probabilities of -inf, give finite scores.
+    - `degenerate_pools`: so do uniform predictions, identical points, one sample, one class and other pools like that.
+    - `batch_sizes`: one point, all points; more points than there are is an error.
+    - `pool_order`: the same points are picked from the pool in another order (not for stochastic methods).
+    - `sample_order`, `class_order`: the order of posterior samples and of classes does not matter.
+    - `block_size`: the memory budget, and with it the size of blocks, does not matter.
+    - `threads`: the number of threads does not matter, and is left alone.
+    - `candidates`, `exclusion`: a part of the pool gives the batch of that part alone, in positions of the whole pool.
+    - `same_seed`: the same seed gives the same batch.
+    - `other_seeds`: other seeds give other batches if the method is stochastic, and the same otherwise.
+    - `global_random_state`: the state of Python, NumPy and PyTorch is neither used nor changed.
+    - `ties`: exact copies of points are picked alike whatever the block size.
+    - `evaluation`: lazy and full evaluation make the same picks (if there is a parameter `evaluation`).
+
+    Args:
+        method: a name, a method, a function or a subclass of `GreedyObjective`: whatever `poolwise.select` takes.
+        parameters: the method's own parameters to check it with; or a function that makes them from the `[N, K, C]`
+            log-probabilities of a pool.
+        stochastic: whether the seed changes the batch, for a function that was not registered with `poolwise.method`.
+        skip: names of rules that do not apply to this method.
+    Returns:
+        The names of the rules that were checked.
+
+    Example:
+        >>> import poolwise as pw
+        >>> "pool_order" in pw.testing.check_method("margin", skip=["threads"])
+        True
+        >>> def first(task):
+        ...     return range(task.batch_size)
+        >>> try:
+        ...     pw.testing.check_method(first)
+        ... except pw.errors.ContractError as error:
+        ...     print(list(error.failures))
+        ['pool_order']
+    """
+    unknown = [name for name in skip if name not in RULES]
+    if unknown:
+        raise ParameterError(f"there is no check {unknown[0]!r} to skip. The checks are: {', '.join(RULES)}.")
+    found = resolve(method)
+    if stochastic is not None:
+        found = replace(found, stochastic=stochastic)
+    subject = Subject(found, parameters if callable(parameters) else lambda x: dict(parameters or {}))
+    names = [name for name in RULES if name not in skip and applies(name, found)]
+    failures: dict[str, str] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SaturationWarning)
+        warnings.simplefilter("ignore", PrefilterWarning)
+        for name in names:
+            if "valid_batch" in failures and name not in ALWAYS:
+                continue  # it would fail again, for the same reason
+            try:
+                RULES[name](subject)
+            except Broken as broken:
+                failures[name] = str(broken)
+    if failures:
+        raise _contract_error(found.name, failures)
+    return names
+
+
+def _contract_error(method: str, failures: dict[str, str]) -> ContractError:
+    lines = "\n".join(f"- {name}: {message}" for name, message in failures.items())
+    return ContractError(f"{method} breaks {len(failures)} of the rules for methods:\n{lines}", failures)
