@@ -41,6 +41,7 @@ def examples() -> list[Any]:
 
 
 @pytest.mark.parametrize("test", examples())
+@pytest.mark.usefixtures("own_catalogues")
 def test_the_example_of_a_docstring_runs(
     test: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

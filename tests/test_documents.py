@@ -75,10 +75,11 @@ def runnable() -> list[object]:
 
 
 @pytest.mark.parametrize(("page", "parts"), runnable())
+@pytest.mark.usefixtures("own_catalogues")
 def test_the_blocks_of_a_page_run(page: Path, parts: list[Block], tmp_path: Path, run: Callable[..., object]) -> None:
     threads, before = torch.get_num_threads(), set(sys.modules)
-    with warnings.catch_warnings():
-        for category in (pw.SaturationWarning, pw.PrefilterWarning):  # a page may show them
+    with warnings.catch_warnings(), torch.random.fork_rng():  # a page may draw from the global state
+        for category in (pw.SaturationWarning, pw.PrefilterWarning):  # and may show these
             warnings.simplefilter("ignore", category)
         run_page(page.name, parts, run)
     torch.set_num_threads(threads)

@@ -21,6 +21,7 @@ NEEDS = {
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("own_catalogues")
 @pytest.mark.parametrize("script", [pytest.param(script, id=script.stem) for script in EXAMPLES])
 @pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning", "ignore::poolwise.PrefilterWarning")
 def test_an_example_runs(
