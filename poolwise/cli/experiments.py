@@ -1,4 +1,7 @@
-"""`poolwise run`, `poolwise report` and `poolwise datasets`: simulated experiments on labelled data."""
+"""`poolwise run`, `poolwise report` and `poolwise datasets`: simulated experiments on labelled data.
+
+What the commands work with takes seconds to import, so it is imported when a command is run.
+"""
 
 import sys
 from pathlib import Path
@@ -8,12 +11,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from poolwise import cluster
 from poolwise.cli.app import app
 from poolwise.cli.engines import AddressOption, EngineOption, working
 from poolwise.cli.progress import lines, resumable
-from poolwise.data import datasets_table
-from poolwise.experiments import execute_all, read_config
+from poolwise.errors import ParameterError, PoolwiseError
 
 
 @app.command()
@@ -30,28 +31,30 @@ def run(
     ] = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run an experiment: data × posterior × methods × seeds.
 
-    Every run goes on from where it was: stop it, kill it, and give the same command again. Runs that are finished are
-    left as they are, so that methods and seeds can be added later.
+    A run that was stopped or killed is resumed by the same command. Finished runs are left as they are, so methods and
+    seeds can be added later.
 
-    The settings are described in docs/experiments.md; examples are in configs/.
+    Settings are described on the page "Experiments" of the documentation.
 
-    Example: `poolwise run configs/digits.toml -o runs --jobs 2`, then `poolwise report runs -o report`
+    Example: `poolwise run digits.toml -o runs --jobs 2`, then `poolwise report runs -o report`
     """
+    from poolwise.experiments import execute_all, failures, read_config
+
     experiment = read_config(config, change or [])
     with resumable(), working(engine, address), lines(quiet) as show:
         if engine == "ray":
+            from poolwise import cluster
+
             progress = cluster.execute_all(experiment, output, jobs, show)
         else:
             progress = execute_all(experiment, output, jobs or 1, show)
-    failed = [entry for entry in progress if entry.error is not None]
-    for entry in failed:
-        print(f"poolwise: {entry.run.method.label}, seed {entry.run.seed}: {entry.error}", file=sys.stderr)
+    failed = failures(progress)
     if failed:
-        raise typer.Exit(2)
+        raise PoolwiseError("\n".join(failed))
     if not quiet:
         print(
             f"{len(progress)} runs are in {output / experiment.name}. Next: poolwise report {output}", file=sys.stderr
@@ -63,22 +66,47 @@ def report(
     runs: Annotated[
         Path,
         typer.Argument(
-            metavar="RUNS", help="Folder with runs of one experiment or several, or an archive of runs (.csv.gz)."
+            metavar="RUNS", help="Folder with the runs of one or more experiments, or an archive of runs (.csv.gz)."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path("report"),
+    accuracy: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--accuracy",
+            "-a",
+            help="Report the labels needed for this accuracy, such as 0.9; repeatable. By default a few round ones.",
+        ),
+    ] = None,
 ) -> None:
-    """Make one HTML page of runs: learning curves, differences from random with their intervals, times, batches."""
-    from poolwise.reports import write_report  # what it draws with takes a second to import
+    """Write an HTML page about runs: learning curves, differences from random, labels saved, times, batches.
 
-    print(write_report(runs, output))
+    A run folder that is damaged is left out, with a note here and on the page.
+
+    Example: `poolwise report runs -o report --accuracy 0.9`
+    """
+    targets = accuracy or []
+    for target in targets:
+        if not 0 < target <= 1:
+            raise ParameterError(f"--accuracy takes a share above 0 and at most 1, such as 0.9, not {target:g}.")
+    from poolwise.reports import make_report  # needs Matplotlib, which may be missing
+
+    made = make_report(runs, targets)
+    for note in made.damaged:
+        print(f"poolwise: left out: {note}", file=sys.stderr)
+    page = made.write(output)
+    for line in made.verdict_lines():
+        print(line)
+    print(f"The report is {page}")
 
 
 @app.command()
 def datasets(
-    root: Annotated[Path | None, typer.Option(help="A folder to look in first.")] = None,
+    root: Annotated[Path | None, typer.Option(help="A folder to search first.")] = None,
 ) -> None:
-    """List the data sets, where each was found or looked for, and how to get it."""
+    """List the data sets, where each was found, and how to get those that were not."""
+    from poolwise.data import datasets_table
+
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     table = Table("data set", "classes", "train / test", "where", box=None, pad_edge=False, header_style="bold")
     missing = []

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -11,9 +12,11 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from poolwise.experiments import Progress as RunProgress
-from poolwise.experiments.grid import Show
 from poolwise.progress import Report, silent
+
+if TYPE_CHECKING:  # experiments take a second to import
+    from poolwise.experiments import Progress as RunProgress
+    from poolwise.experiments.grid import Show
 
 # Work that takes less than this (seconds) shows no progress bar.
 _PATIENCE = 2.0
@@ -41,8 +44,8 @@ def bar(quiet: bool) -> Iterator[Report]:
 
 
 @contextmanager
-def lines(quiet: bool) -> Iterator[Show]:
-    """A line a run: at a terminal those under way, kept up to date; elsewhere each run as it ends."""
+def lines(quiet: bool) -> "Iterator[Show]":
+    """One line per run: at a terminal those that are running, kept up to date; elsewhere each run as it ends."""
     if quiet:
         yield lambda progress: None
     elif sys.stderr.isatty():
@@ -55,15 +58,15 @@ def lines(quiet: bool) -> Iterator[Show]:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Work that Ctrl-C may stop: it ends with a word on how to go on, and exit code 130."""
+    """Work that Ctrl-C may stop: it ends with a line on how to resume, and exit code 130."""
     try:
         yield
     except KeyboardInterrupt:
-        print("\nstopped. All that was done is saved: the same command goes on from here.", file=sys.stderr)
+        print("\nstopped. All finished work is saved: the same command resumes from here.", file=sys.stderr)
         raise typer.Exit(130) from None
 
 
-def _table(progress: Sequence[RunProgress]) -> Table:
+def _table(progress: "Sequence[RunProgress]") -> Table:
     now = time.monotonic()
     done = sum(entry.done for entry in progress)
     table = Table("run", "round", "labels", "accuracy", "time left", box=None, pad_edge=False, header_style="bold")
@@ -82,7 +85,7 @@ def _table(progress: Sequence[RunProgress]) -> Table:
     return table
 
 
-def _left_in_all(progress: Sequence[RunProgress], now: float) -> str:
+def _left_in_all(progress: "Sequence[RunProgress]", now: float) -> str:
     """From the pace of this session: labels asked for so far and still to be asked for, by all runs."""
     started = [entry.started for entry in progress if entry.started is not None]
     labels = progress[0].run.config.acquisition.labels
@@ -95,13 +98,13 @@ def _left_in_all(progress: Sequence[RunProgress], now: float) -> str:
     return clock((now - min(started)) / fresh * left) if started and fresh else "-"
 
 
-def _say(progress: Sequence[RunProgress], said: set[int]) -> None:
+def _say(progress: "Sequence[RunProgress]", said: set[int]) -> None:
     for number, entry in enumerate(progress):
         if number in said or not (entry.done or entry.error):
             continue
         said.add(number)
         if entry.error is not None:
-            print(f"{_name(entry)}: {entry.error}", file=sys.stderr, flush=True)
+            print(f"[{len(said)}/{len(progress)}] {_name(entry)}: failed", file=sys.stderr, flush=True)
         elif entry.started is None:
             print(f"{_name(entry)}: was finished before", file=sys.stderr, flush=True)
         else:
@@ -114,7 +117,7 @@ def _say(progress: Sequence[RunProgress], said: set[int]) -> None:
             )
 
 
-def _name(entry: RunProgress) -> str:
+def _name(entry: "RunProgress") -> str:
     return f"{entry.run.method.label}, seed {entry.run.seed}"
 
 
