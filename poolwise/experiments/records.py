@@ -188,9 +188,9 @@ def read_runs(folder: Path, on_damage: Callable[[FileError], None] | None = None
                 raise
     if not runs:
         raise damaged[0]
-    for error in damaged:
-        assert on_damage is not None
-        on_damage(error)
+    if on_damage is not None:
+        for damage in damaged:
+            on_damage(damage)
     return by_setting(runs)
 
 
@@ -305,7 +305,9 @@ def _read_round(content: Any) -> RoundRecord:
         raise TypeError(f"indices must be a list, not {short_json(indices)}")
     metrics = number_values(content["metrics"] or {})
     check_accuracy(metrics)
-    saturated = diagnostics is not None and diagnostics.get("saturated_at") is not None
+    saturated_at = None
+    if diagnostics is not None and diagnostics.get("saturated_at") is not None:
+        saturated_at = whole_value(diagnostics, "saturated_at")
     return RoundRecord(
         number=whole_value(content, "round"),
         labelled=whole_value(content, "labelled"),
@@ -314,7 +316,7 @@ def _read_round(content: Any) -> RoundRecord:
         picks=len(indices),
         classes=whole_value(content, "classes") if indices else 0,
         distinct=whole_value(content, "distinct") if indices else 0,
-        saturated_at=whole_value(diagnostics, "saturated_at") if saturated else None,
+        saturated_at=saturated_at,
         final=bool(content.get("final", False)),
         at_random=bool(indices) and diagnostics is None,
     )

@@ -105,8 +105,8 @@ def execute(run: Run, report: Report = silent, listener: Listener = lambda entry
             resumed = (run.folder / CHECKPOINT / STATE).exists()
             with _from_checkpoint(run, resumed, expected=StateError):
                 learner = _learner(run, parts, report)
-            for entry in learner.rounds:
-                listener(entry)
+            for earlier in learner.rounds:
+                listener(earlier)
             _write_records(run, learner.rounds, parts.split)
             rounds = simulate(learner, parts.split.pool.labels, run.config.acquisition.labels)
             while True:

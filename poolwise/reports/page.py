@@ -15,10 +15,11 @@ from poolwise.errors import FileError
 from poolwise.experiments.records import RunRecord
 from poolwise.reports import numbers
 from poolwise.reports.export import profiles_as_rows, tables_as_rows
+from poolwise.reports.labels import LabelsNeeded
 from poolwise.reports.paired import LEVEL
 from poolwise.reports.report import Report, setting_name
 from poolwise.reports.svg import style_sheet
-from poolwise.reports.verdicts import counted, saved_percent
+from poolwise.reports.verdicts import counted, saved_range
 from poolwise.storage import replacing
 
 PAGE = "index.html"
@@ -53,9 +54,9 @@ def _render(report: Report, tables: list[str]) -> str:
         "points": numbers.points,
         "seconds": numbers.seconds,
         "decimal": numbers.decimal,
-        "saved": saved_percent,
+        "saved_range": saved_range,
         "labels": _labels,
-        "known": math.isfinite,
+        "labels_range": _labels_range,
     }
     template = environment.from_string(files("poolwise.reports").joinpath("page.html").read_text(encoding="utf-8"))
     return template.render(
@@ -75,6 +76,13 @@ def _render(report: Report, tables: list[str]) -> str:
 def _labels(count: float, most: int) -> str:
     """A number of labels, or that it is more than there were."""
     return f"> {most:,}" if math.isinf(count) else f"{count:,.0f}"
+
+
+def _labels_range(needed: LabelsNeeded, most: int) -> str:
+    """The interval of a number of labels, nothing if it says no more than the number."""
+    if math.isnan(needed.low) or math.isinf(needed.low):
+        return ""
+    return f"({_labels(needed.low, most)} to {_labels(needed.high, most)})"
 
 
 def _versions(every: list[RunRecord]) -> dict[str, list[str]]:

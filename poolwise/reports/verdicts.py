@@ -15,6 +15,8 @@ from poolwise.reports.tables import Summary
 
 # From this many seeds on, an interval is narrower than one standard deviation either way.
 _MANY_SEEDS = 8
+# A percent sign stays with its number.
+_PERCENT = "\N{NO-BREAK SPACE}%"
 # From this many comparisons on, a false alarm among them is no longer unlikely: 5 × 5 % is a quarter.
 _MANY_COMPARISONS = 5
 
@@ -61,8 +63,9 @@ def headline(rows: list[Summary], saved: list[LabelsSaved]) -> str:
     found = next((s for s in saved if s.label == best), None)
     if found is not None and found.share > 0:
         return (
-            f"{best} reached random’s final accuracy, {percent(found.accuracy)} %, with {found.labels:.0f} labels "
-            f"instead of {found.random_labels:.0f}: {percent(found.share, 0)} % fewer{_range(found)}."
+            f"{best} reached random’s final accuracy, {percent(found.accuracy)}{_PERCENT}, with "
+            f"{found.labels:,.0f} labels instead of {found.random_labels:,.0f}: "
+            f"{percent(found.share, 0)}{_PERCENT} fewer{_range(found)}."
         )
     return f"{best} was better than random, but saved no labels on the way to random’s final accuracy."
 
@@ -74,7 +77,11 @@ def _saved(saved: list[LabelsSaved]) -> list[Statement]:
         return []
     said = [f"{found.label} {_share(found)}{_range(found)}" for found in known if found.reached]
     never = [found.label for found in known if not found.reached]
-    text = f"{listing(said)}, on the way to random’s final accuracy, {percent(known[0].accuracy)} %." if said else ""
+    text = (
+        f"{listing(said)}, on the way to random’s final accuracy, {percent(known[0].accuracy)}{_PERCENT}."
+        if said
+        else ""
+    )
     if never:
         text += f" {listing(never)} never reached {'it' if said else 'the final accuracy of random'}."
     return [Statement("Labels saved against random:", text.strip())]
@@ -83,21 +90,22 @@ def _saved(saved: list[LabelsSaved]) -> list[Statement]:
 def _share(found: LabelsSaved) -> str:
     if round(100 * found.share) == 0:
         return "none"
-    return (
-        f"{percent(abs(found.share), 0)} %" if found.share > 0 else f"none ({percent(-found.share, 0)} % more needed)"
-    )
+    part = f"{percent(abs(found.share), 0)}{_PERCENT}"
+    return part if found.share > 0 else f"none ({part} more needed)"
 
 
 def _range(found: LabelsSaved) -> str:
     """The interval in brackets, nothing if there is none."""
-    if math.isnan(found.low):
-        return ""
-    return f" ({saved_percent(found.low)} to {saved_percent(found.high)})"
+    return "" if math.isnan(found.low) else f" ({saved_range(found)})"
 
 
-def saved_percent(share: float) -> str:
-    """An end of an interval of labels saved."""
-    return "never reached" if math.isinf(share) else f"{signed(share, 0).removeprefix('+')} %"
+def saved_range(found: LabelsSaved) -> str:
+    """The interval of the labels saved, in percent."""
+    low, high = (
+        "never reached" if math.isinf(share) else signed(share, 0).removeprefix("+")
+        for share in (found.low, found.high)
+    )
+    return f"{low} to {high}{_PERCENT}" if math.isfinite(found.high) else low
 
 
 def listing(items: Iterable[str]) -> str:
