@@ -11,8 +11,8 @@ from poolwise.data.specs import find_spec
 from poolwise.errors import FileError
 from poolwise.experiments import Config, execute_all, read_config
 from poolwise.experiments.grid import Show
+from poolwise.experiments.records import DESCRIPTION, read_runs
 from poolwise.reports.comparable import Comparable
-from poolwise.reports.records import DESCRIPTION, read_runs
 
 
 @dataclass(frozen=True)

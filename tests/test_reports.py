@@ -657,13 +657,17 @@ def test_the_headline_says_the_most_important(tmp_path):
     write_experiment(tmp_path / "a", {"random": 0.0, "margin": 0.1, "bald": -0.1}, seeds=5, noise=0.005)
     write_experiment(tmp_path / "b", {"random": 0.0, "bald": -0.1}, seeds=5, noise=0.005)
     write_experiment(tmp_path / "c", {"random": 0.0, "margin": 0.1}, seeds=1)
+    for seed, late in enumerate([0.0, 0.0, -0.03, 0.06]):  # better on the way, and then random catches up
+        write_run(tmp_path / "d", "random", [0.5, 0.6, 0.7], seed)
+        write_run(tmp_path / "d", "margin", [0.5, 0.68, 0.695 + late], seed)
     lines = []
-    for name in "abc":
+    for name in "abcd":
         group = group_of(tmp_path / name)
         lines.append(headline(summaries(group), labels_saved(group)))
     assert re.match(r"margin reached random’s final accuracy, .* with \d\d labels instead of 50: \d+.% fewer", lines[0])
     assert lines[1] == "No method was better than random beyond noise."
     assert lines[2] == ""
+    assert "do not show that it saved labels" in lines[3]
 
 
 def test_labels_saved_and_needed_as_tables(tmp_path):

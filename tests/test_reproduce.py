@@ -20,9 +20,9 @@ from poolwise.errors import FileError, ParameterError
 from poolwise.experiments import Config, read_config
 from poolwise.experiments.build import split
 from poolwise.experiments.config import DataConfig
+from poolwise.experiments.records import RoundRecord, RunRecord, Setting
 from poolwise.models.registry import _find
 from poolwise.reports.comparable import Comparable
-from poolwise.reports.records import Round, Run, Setting
 from poolwise.selection import registry
 from poolwise.training import Training
 
@@ -160,13 +160,13 @@ def test_features_are_made_of_noisy_images_not_noise_added_to_features():
 # Drawing
 
 
-def fake(experiment: str, label: str, seed: int, accuracies: dict[int, float]) -> Run:
+def fake(experiment: str, label: str, seed: int, accuracies: dict[int, float]) -> RunRecord:
     rounds = [
-        Round(n, labelled, {"accuracy": accuracy}, {}, 0, 0, 0, None, n == len(accuracies) - 1)
+        RoundRecord(n, labelled, {"accuracy": accuracy}, {}, 0, 0, 0, None, n == len(accuracies) - 1)
         for n, (labelled, accuracy) in enumerate(accuracies.items())
     ]
     setting = Setting(experiment, "digits", "deep-ensemble", 10)
-    return Run(Path("none"), setting, label, label, seed, {}, tuple(rounds))
+    return RunRecord(Path("none"), setting, label, label, seed, {}, tuple(rounds))
 
 
 def group(experiment: str, ends: dict[str, float]) -> Comparable:

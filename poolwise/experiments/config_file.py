@@ -13,6 +13,7 @@ from poolwise.training import Training
 
 # A number of thousands of digits is a plain ValueError, brackets thousands deep a RecursionError.
 _NOT_TOML = (tomllib.TOMLDecodeError, ValueError, RecursionError)
+_LARGEST, _LONGEST = 10**18 - 1, 4096
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
@@ -38,6 +39,7 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
         raise ConfigError(f"{path} is not valid TOML: {_reason(error)}.") from error
     changed = [_apply(values, change) for change in changes]
     try:
+        _check_sizes(path, changed, values)
         return Config.model_validate(values)
     except ValidationError as error:
         lines = dict.fromkeys(_explain(path, changed, issue) for issue in error.errors())
@@ -71,6 +73,26 @@ def _apply(values: dict[str, Any], change: str) -> str:
     return ".".join([*tables, key])
 
 
+def _check_sizes(path: Path, changed: Sequence[str], value: Any, name: str = "") -> None:
+    """Refuse numbers and texts of absurd length, wherever they are, before anything tries to use or print them."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            _check_sizes(path, changed, part, f"{name}.{key}".strip("."))
+    elif isinstance(value, list):
+        for part in value:
+            _check_sizes(path, changed, part, name)
+    elif isinstance(value, int) and abs(value) > _LARGEST:
+        raise ConfigError(f"{_where(path, changed, name)}: a whole number has at most 18 digits here.")
+    elif isinstance(value, str) and len(value) > _LONGEST:
+        raise ConfigError(f"{_where(path, changed, name)}: a text has at most {_LONGEST:,} characters here.")
+
+
+def _where(path: Path, changed: Sequence[str], name: str) -> str:
+    """The flag or the file that a setting comes from, and its name."""
+    by_flag = any(f"{name}.".startswith(f"{change}.") for change in changed)
+    return f"--set {name}" if by_flag else f"{path}: {name}".removesuffix(": ")
+
+
 def _explain(path: Path, changed: Sequence[str], issue: Any) -> str:
     """One error: the file or flag, the setting, what is wrong, and the value."""
     keys = [str(part) for part in issue["loc"] if isinstance(part, str) and part not in ("tuple", "Training")]
@@ -82,7 +104,5 @@ def _explain(path: Path, changed: Sequence[str], issue: Any) -> str:
         message = "there is no such setting; `poolwise run --help` says where all of them are described"
     if issue["type"] == "missing":
         return f"{path}: {name} is missing. Add it."
-    by_flag = any(f"{name}.".startswith(f"{change}.") for change in changed)
-    where = f"--set {name}" if by_flag else f"{path}: {name}".removesuffix(": ")
     given = "" if isinstance(issue["input"], dict) else f" (it is {short_text(issue['input'])})"
-    return f"{where}: {message}{given}."
+    return f"{_where(path, changed, name)}: {message}{given}."

@@ -9,6 +9,7 @@ import json
 import math
 import platform
 import sys
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from poolwise.storage import replacing, write_json
 DESCRIPTION, ROUNDS = "run.json", "rounds.jsonl"
 FORMAT = 1
 """The version of the format, in `run.json`. Version 0.1 of Poolwise wrote the same without a number."""
+
+CHECKSUM = "crc32"
+"""Name of the checksum of a round, which version 0.1 did not write."""
 
 _PACKAGES = ("poolwise", "torch", "numpy", "scikit-learn")
 _OPTIONAL = ("transformers",)  # where it was used
@@ -129,9 +133,16 @@ def write_rounds(folder: Path, rounds: Iterable[Round], labels_N: Array | None, 
         labels_N: `[N]` true labels of the pool, or None.
         origins_N: `[N]` for each point of the pool, its position in the training set before it was repeated.
     """
-    lines = [json.dumps(_content(entry, labels_N, origins_N)) + "\n" for entry in rounds]
+    contents = [_content(entry, labels_N, origins_N) for entry in rounds]
+    lines = [json.dumps({**content, CHECKSUM: _checksum(content)}) + "\n" for content in contents]
     with replacing(folder / ROUNDS) as file:
         file.write("".join(lines).encode())
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    """Of all but the times, so that the same results have the same checksum."""
+    kept = {name: value for name, value in content.items() if name not in ("seconds", CHECKSUM)}
+    return zlib.crc32(json.dumps(kept).encode())
 
 
 def _content(entry: Round, labels_N: Array | None, origins_N: Array) -> dict[str, Any]:
@@ -300,6 +311,8 @@ def check_accuracy(metrics: Mapping[str, float]) -> None:
 def _read_round(content: Any) -> RoundRecord:
     if not isinstance(content, dict):
         raise TypeError(f"expected an object, found {short_json(content)}")
+    if CHECKSUM in content and content[CHECKSUM] != _checksum(content):
+        raise ValueError("its checksum does not match")
     indices, diagnostics = content.get("indices", []), content.get("diagnostics")
     if not isinstance(indices, list):
         raise TypeError(f"indices must be a list, not {short_json(indices)}")

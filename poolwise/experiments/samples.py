@@ -18,7 +18,7 @@ from poolwise.storage import replacing, write_json
 THUMBNAILS, TEXTS = "thumbnails.npz", "texts.json"
 
 # How many pictures and texts of a batch are kept, and how many characters of a text.
-_PICTURES, _TEXTS, _CHARACTERS = 20, 8, 200
+_PICTURES, _TEXTS, _CHARACTERS = 20, 5, 160
 # Pictures larger than this (bytes) in all were not written here.
 _LARGEST = 1 << 28
 _ROUND = "round-"

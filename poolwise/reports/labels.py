@@ -76,6 +76,11 @@ class LabelsSaved:
         """Whether the method reaches the accuracy."""
         return math.isfinite(self.labels)
 
+    @property
+    def sure(self) -> bool:
+        """Whether the interval is above 0; False without an interval."""
+        return self.low > _ROUNDING
+
 
 def labels_needed(group: Comparable, accuracies: Sequence[float]) -> list[LabelsNeeded]:
     """The labels that every method needs for each accuracy."""

@@ -59,15 +59,19 @@ def headline(rows: list[Summary], saved: list[LabelsSaved]) -> str:
         return ""
     if not better:
         return "No method was better than random beyond noise."
-    best = better[0].label
+    best, gain = better[0].label, better[0].area_difference
     found = next((s for s in saved if s.label == best), None)
-    if found is not None and found.share > 0:
+    if found is not None and found.sure:
         return (
             f"{best} reached random’s final accuracy, {percent(found.accuracy)}{_PERCENT}, with "
             f"{found.labels:,.0f} labels instead of {found.random_labels:,.0f}: "
             f"{percent(found.share, 0)}{_PERCENT} fewer{_range(found)}."
         )
-    return f"{best} was better than random, but saved no labels on the way to random’s final accuracy."
+    assert gain is not None, "a verdict needs a difference"
+    return (
+        f"{best} was better than random, by {points(gain.mean, gain)} points on average over the curve. "
+        "These runs do not show that it saved labels on the way to random’s final accuracy."
+    )
 
 
 def _saved(saved: list[LabelsSaved]) -> list[Statement]:
@@ -101,11 +105,10 @@ def _range(found: LabelsSaved) -> str:
 
 def saved_range(found: LabelsSaved) -> str:
     """The interval of the labels saved, in percent."""
-    low, high = (
-        "never reached" if math.isinf(share) else signed(share, 0).removeprefix("+")
-        for share in (found.low, found.high)
-    )
-    return f"{low} to {high}{_PERCENT}" if math.isfinite(found.high) else low
+    high = f"{signed(found.high, 0).removeprefix('+')}{_PERCENT}"
+    if math.isinf(found.low):  # some draws never reached it
+        return f"at most {high}" if math.isfinite(found.high) else "never reached"
+    return f"{signed(found.low, 0).removeprefix('+')} to {high}"
 
 
 def listing(items: Iterable[str]) -> str:
