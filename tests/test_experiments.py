@@ -124,6 +124,13 @@ def test_what_is_not_toml_or_not_there_is_said(tmp_path):
         read_config(tmp_path / "bad.toml")
 
 
+def test_memory_is_a_number_of_bytes_or_a_text(config_file):
+    assert read_config(config_file, ["memory=1000000"]).memory == "1000000"
+    assert read_config(config_file, ["memory=1.5 GB"]).memory == "1.5 GB"
+    with pytest.raises(ConfigError, match="memory"):
+        read_config(config_file, ["memory=much"])
+
+
 def test_set_takes_precedence_and_is_checked(config_file):
     changed = read_config(config_file, ["acquisition.batch_size=20", "data.name=mnist", "training.milestones=[2, 3]"])
     assert (changed.acquisition.batch_size, changed.data.name, changed.training.milestones) == (20, "mnist", (2, 3))
@@ -587,6 +594,10 @@ def _only_if_plain(config_file: Path, change: str) -> None:
         ("posterior.members=100000000", r"posterior\.members"),
         ("posterior.samples=100000000", r"posterior\.samples"),
         ('acquisition.methods=[{name="lbb", candidates=1979-05-27}]', "candidates"),
+        ('acquisition.methods=[{name="posterior-coverage", filter=1e308}]', r"acquisition\.methods\.filter: a number"),
+        ("training.class_weights=[1.0]", r"training\.class_weights has 1"),
+        ("model.dropout=1.0", r"\[model\]: dropout"),
+        ("acquisition.initial_per_class=1000", r"acquisition\.initial_per_class"),
     ],
 )
 def test_absurd_numbers_are_refused_by_name(config_file, change, words):

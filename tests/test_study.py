@@ -35,12 +35,13 @@ VARIANTS = {
 def run(setting, label, seed, level, *, select=0.1, counts=(20, 30, 40)):
     """A run whose accuracy rises from `level`, with a seed's own luck that all methods share."""
     luck = 0.01 * math.sin(seed + 1)
-    rounds = tuple(
-        RoundRecord(n, count, {"accuracy": level + luck + 0.05 * n, "nll": 1.0 - 0.1 * n},
-              {"train": 1.0, "select": select}, 10 if n < 2 else 0, 5 if n < 2 else 0, 9 if n < 2 else 0, 7 if n == 1 else None, n == 2)
-        for n, count in enumerate(counts)
-    )  # fmt: skip
-    return RunRecord(setting, setting, label.split()[0], label, seed, {"poolwise": "1.0"}, rounds)
+    rounds = []
+    for n, count in enumerate(counts):
+        metrics, seconds = {"accuracy": level + luck + 0.05 * n, "nll": 1.0 - 0.1 * n}, {"train": 1.0, "select": select}
+        picks, classes, distinct = (10, 5, 9) if n < 2 else (0, 0, 0)
+        saturated_at = 7 if n == 1 else None
+        rounds.append(RoundRecord(n, count, metrics, seconds, picks, classes, distinct, saturated_at, n == 2))
+    return RunRecord(setting, setting, label.split()[0], label, seed, {"poolwise": "1.0"}, tuple(rounds))
 
 
 def runs_of(experiment, levels, *, data="mnist", posterior="deep-ensemble", batch_size=10, seeds=3):

@@ -4,6 +4,8 @@ import math
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +13,7 @@ import torch
 
 from poolwise import models
 from poolwise.data.pool import Pool
-from poolwise.errors import ConfigError, PoolwiseError
+from poolwise.errors import ConfigError, ParameterError, PoolwiseError
 from poolwise.experiments.build import Split, posterior, source, split, start
 from poolwise.experiments.config import Config
 from poolwise.models.inputs import network_inputs
@@ -55,10 +57,22 @@ def build_parts(config: Config, seed: int, report: Report = silent) -> Parts:
     """
     _check_counts(config)
     data = split(config.data, seed, config.model.tokens, report)
-    pool = start(config, data, seed)
+    with _naming("acquisition.initial_per_class" if config.acquisition.initial is None else "acquisition.initial"):
+        pool = start(config, data, seed)
     _check_predictions(config, data)
-    _check_network(config, data)
-    return Parts(data, pool, posterior(config, data, seed))
+    _check_class_weights(config, data)
+    with _naming("[model]"):
+        _check_network(config, data)
+        return Parts(data, pool, posterior(config, data, seed))
+
+
+@contextmanager
+def _naming(setting: str) -> Iterator[None]:
+    """Put the name of a setting before an error about its value."""
+    try:
+        yield
+    except ParameterError as error:
+        raise ConfigError(f"{setting}: {error}") from error
 
 
 def _check_counts(config: Config) -> None:
@@ -92,6 +106,15 @@ def _check_predictions(config: Config, data: Split) -> None:
         )
 
 
+def _check_class_weights(config: Config, data: Split) -> None:
+    weights = config.training.class_weights
+    if isinstance(weights, tuple) and len(weights) != data.classes:
+        raise ConfigError(
+            f"training.class_weights has {len(weights)} numbers, but there are {data.classes} classes. Give a weight "
+            'per class, or "balanced".'
+        )
+
+
 def _check_network(config: Config, data: Split) -> None:
     """Check that the networks fit the memory, by building one without its weights."""
     if config.posterior.kind == "committee" or config.model.name in _LOADED:
@@ -105,11 +128,11 @@ def _check_network(config: Config, data: Split) -> None:
         raise
     except (RuntimeError, TypeError, ValueError, OverflowError, MemoryError) as error:
         reason = str(error).split("\n")[0]
-        raise ConfigError(f"[model]: {config.model.name} cannot be built ({reason}). Check its sizes.") from error
+        raise ParameterError(f"{config.model.name} cannot be built ({reason}). Check its sizes.") from error
     members = getattr(config.posterior, "members", 1) if config.posterior.kind != "mc-dropout" else 1
     if _WEIGHT_BYTES * weights * members > _memory():
-        raise ConfigError(
-            f"[model]: {config.model.name} has {weights:,} weights, and training {members:,} of it takes "
+        raise ParameterError(
+            f"{config.model.name} has {weights:,} weights, and training {members:,} of it takes "
             f"{_gigabytes(_WEIGHT_BYTES * weights * members)}. This machine has {_gigabytes(_memory())}. Make the "
             "network smaller, or lower posterior.members."
         )

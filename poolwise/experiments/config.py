@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -207,12 +206,14 @@ def _seeds(value: Any) -> Any:
     return list(range(value))
 
 
-def _memory(value: str) -> str:
+def _memory(value: Any) -> Any:
+    """A number of bytes may be a number; whatever it is must be one that can be used."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     try:
-        budget.parse(value)
+        budget.parse(text)
     except OverflowError as error:
-        raise ValueError('must be a number of bytes such as "500MB" or "1GB"') from error
-    return value
+        raise ValueError('must be a number of bytes, or a text such as "500MB" or "1GB"') from error
+    return text
 
 
 Seed = Annotated[int, Field(ge=0, le=_LARGEST_SEED)]
@@ -237,7 +238,7 @@ class Config(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
     seeds: Annotated[tuple[Seed, ...], BeforeValidator(_seeds), Field(min_length=1, max_length=_MOST_SEEDS)] = (0, 1, 2)
     threads: Annotated[PositiveInt, Field(le=_MOST_THREADS)] = 1
-    memory: Annotated[str, AfterValidator(_memory)] = "1GB"
+    memory: Annotated[str, BeforeValidator(_memory)] = "1GB"
     data: DataConfig
     model: ModelConfig = ModelConfig()
     posterior: PosteriorConfig = PosteriorConfig()

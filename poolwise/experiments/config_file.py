@@ -1,5 +1,6 @@
 """Reading a configuration from its TOML file, with changes from the command line."""
 
+import math
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ from poolwise.training import Training
 
 # A number of thousands of digits is a plain ValueError, brackets thousands deep a RecursionError.
 _NOT_TOML = (tomllib.TOMLDecodeError, ValueError, RecursionError)
-_LARGEST, _LONGEST = 10**18 - 1, 4096
+# The largest whole number and other number, and the longest text, that any setting has use for.
+_LARGEST, _FARTHEST, _LONGEST = 10**18 - 1, 1e30, 4096
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
@@ -83,6 +85,8 @@ def _check_sizes(path: Path, changed: Sequence[str], value: Any, name: str = "")
             _check_sizes(path, changed, part, name)
     elif isinstance(value, int) and abs(value) > _LARGEST:
         raise ConfigError(f"{_where(path, changed, name)}: a whole number has at most 18 digits here.")
+    elif isinstance(value, float) and math.isfinite(value) and abs(value) > _FARTHEST:
+        raise ConfigError(f"{_where(path, changed, name)}: a number is at most {_FARTHEST:g} here, not {value:g}.")
     elif isinstance(value, str) and len(value) > _LONGEST:
         raise ConfigError(f"{_where(path, changed, name)}: a text has at most {_LONGEST:,} characters here.")
 
