@@ -723,7 +723,7 @@ def test_a_batch_drawn_at_random_is_said(tmp_path):
     (folder / "run.json").write_text(json.dumps(described))
     text = Page(write_report(tmp_path / "runs", tmp_path / "report")).text
     assert "drawn at random: there was no model yet" in text
-    assert "20 at random" in text
+    assert "20 labels, drawn at random" in text
 
 
 # Damage

@@ -119,7 +119,8 @@ def _check_network(config: Config, data: Split) -> None:
     """Check that the networks fit the memory, by building one without its weights."""
     if config.posterior.kind == "committee" or config.model.name in _LOADED:
         return
-    shape = tuple(network_inputs(data.pool.batch(np.arange(1))).shape[1:])
+    inputs = network_inputs(data.pool.batch(np.arange(1)))
+    shape = tuple(inputs.shape[1:])
     try:
         with torch.device("meta"):
             network = models.make(config.model.name, shape, data.classes, **config.model.parameters)

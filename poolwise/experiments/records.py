@@ -86,7 +86,7 @@ class RunRecord:
         seed: runs of one setting with the same seed began alike.
         versions: of the packages that made it.
         rounds: in order; none if the run has just begun.
-        start: how the first labels were drawn, in words, or nothing where that is not recorded.
+        start: how many labels were drawn at random at the start, in words, or nothing where that is not recorded.
     """
 
     folder: Path
@@ -331,19 +331,19 @@ def _read_round(content: Any) -> RoundRecord:
         distinct=whole_value(content, "distinct") if indices else 0,
         saturated_at=saturated_at,
         final=bool(content.get("final", False)),
-        at_random=bool(indices) and diagnostics is None,
+        at_random=bool(indices) and (diagnostics is None or content.get("origin") == "random"),
     )
 
 
 def _start(content: Mapping[str, Any]) -> str:
-    """How the first labels were drawn, from the configuration of the run."""
+    """How many labels were drawn at random at the start, from the configuration of the run."""
     config = content.get("config")
     acquisition = config.get("acquisition") if isinstance(config, dict) else None
     if not isinstance(acquisition, dict):
         return ""
     if isinstance(acquisition.get("initial"), int):
-        return f"{acquisition['initial']:,} at random"
-    return f"{acquisition.get('initial_per_class') or INITIAL_PER_CLASS} of each class at random"
+        return f"{acquisition['initial']:,} labels"
+    return f"{acquisition.get('initial_per_class') or INITIAL_PER_CLASS} labels of each class"
 
 
 def _damaged(path: Path, reason: str) -> FileError:

@@ -15,6 +15,8 @@ from poolwise.reports.tables import Summary
 
 # From this many seeds on, an interval is narrower than one standard deviation either way.
 _MANY_SEEDS = 8
+# More methods than this are not named one by one in a sentence.
+_MOST_NAMES = 6
 # A percent sign stays with its number.
 _PERCENT = "\N{NO-BREAK SPACE}%"
 # From this many comparisons on, a false alarm among them is no longer unlikely: 5 × 5 % is a quarter.
@@ -81,6 +83,7 @@ def _saved(saved: list[LabelsSaved]) -> list[Statement]:
         return []
     said = [f"{found.label} {_share(found)}{_range(found)}" for found in known if found.reached]
     never = [found.label for found in known if not found.reached]
+    said, never = _few(said), _few(never)
     text = (
         f"{listing(said)}, on the way to random’s final accuracy, {percent(known[0].accuracy)}{_PERCENT}."
         if said
@@ -89,6 +92,12 @@ def _saved(saved: list[LabelsSaved]) -> list[Statement]:
     if never:
         text += f" {listing(never)} never reached {'it' if said else 'the final accuracy of random'}."
     return [Statement("Labels saved against random:", text.strip())]
+
+
+def _few(names: list[str]) -> list[str]:
+    """The first of many; the table has all of them."""
+    left = len(names) - _MOST_NAMES
+    return names if left <= 1 else [*names[:_MOST_NAMES], f"{left} others (see the table)"]
 
 
 def _share(found: LabelsSaved) -> str:
@@ -204,7 +213,7 @@ def _start(group: Comparable) -> list[Statement]:
     starts = sorted({run.start for run in group.everything if run.start})
     if not starts:
         return []
-    text = f"the first labels were drawn: {listing(starts)}. All methods begin with the same labels on the same seed."
+    text = f"{listing(starts)}, drawn at random. On one seed, all methods begin with the same labels."
     return [Statement("Start:", text)]
 
 
