@@ -25,13 +25,13 @@ from poolwise.experiments.records import (
     write_rounds,
 )
 from poolwise.experiments.samples import write_samples
-from poolwise.learning.checkpoint import STATE, read_state
+from poolwise.learning.checkpoint import STATE
 from poolwise.learning.learner import ActiveLearner
 from poolwise.learning.rounds import Round
 from poolwise.learning.simulation import simulate
 from poolwise.parallel import threads_an_operation
 from poolwise.progress import Report, silent
-from poolwise.storage import make_folder
+from poolwise.storage import make_folder, read_json
 
 CHECKPOINT = "checkpoint"
 
@@ -168,10 +168,13 @@ def _has_rounds(folder: Path) -> bool:
     records, state = folder / ROUNDS, folder / CHECKPOINT / STATE
     if records.exists() and (not records.is_file() or records.stat().st_size):
         return True
+    if not state.exists():
+        return False
     try:
-        return state.exists() and bool(read_state(state)["rounds"])
+        content = read_json(state)
     except FileError:
         return True
+    return not isinstance(content, dict) or content.get("rounds") != []
 
 
 def _describe(run: Run) -> None:
