@@ -242,7 +242,7 @@ def test_stopping_by_hand_says_that_nothing_is_lost(run, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("poolwise.cli.predict.write_predictions", stop)
-    assert "the same command resumes" in run("predict", "pool.npy", "--model", "a.pt", "-o", "x", code=130).err
+    assert "the same command goes on" in run("predict", "pool.npy", "--model", "a.pt", "-o", "x", code=130).err
 
 
 def start(folder, *more):

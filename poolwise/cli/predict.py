@@ -64,7 +64,7 @@ def predict(
 ) -> None:
     """Predict a data set into a folder that `poolwise select` reads.
 
-    The folder is written shard by shard. Stop it, kill it, let the disk fill up: the same command resumes with the
+    The folder is written shard by shard. Stop it, kill it, let the disk fill up: the same command goes on with the
     first shard that is missing.
 
     Loading a learner or a network runs code that was saved with it: only load what you trust.
@@ -99,7 +99,7 @@ def predict(
                 report=report,
             )
     except KeyboardInterrupt:
-        print("\nstopped. All complete shards are kept: the same command resumes from there.", file=sys.stderr)
+        print("\nstopped. All complete shards are kept: the same command goes on from there.", file=sys.stderr)
         raise typer.Exit(130) from None
     if not quiet:
         print(f"{predictions} in {output}. Next: poolwise select {output}", file=sys.stderr)

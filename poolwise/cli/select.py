@@ -73,7 +73,7 @@ def select(
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Keep the picks in this folder as they are made; after a crash, the same command resumes."),
+        typer.Option(help="Keep the picks in this folder as they are made; after a crash, the same command goes on."),
     ] = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
