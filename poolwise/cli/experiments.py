@@ -117,6 +117,6 @@ def datasets(
             missing.append(status)
     console.print(table)
     if missing:
-        console.print("\nLooked in: " + ", ".join(str(path) for path in missing[0].looked), soft_wrap=True)
+        console.print("\nSearched: " + ", ".join(str(path) for path in missing[0].looked), soft_wrap=True)
         for status in missing:
             console.print(f"{status.spec.name}: {status.how}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Tables of a comparison, as plain data: curves, differences from random along them, and a summary a method."""
+"""Tables of a comparison, as plain data: curves, differences from random along them, and a summary of each method."""
 
 import math
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ class Summary:
         area: mean accuracy over the curve.
         final_difference: of `final` from random, or None without random and for random itself.
         area_difference: of `area`.
-        seconds: mean wall time a round of `train`, `predict` and `select`.
+        seconds: mean wall time per round of `train`, `predict` and `select`.
         batches: how many batches were picked.
         saturated: how many of them saturated.
         saturated_at: median number of picks after which those did, or None.
