@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from paper.targets import TARGETS, Target, labels_of
 from poolwise.reports import figures
 from poolwise.reports.comparable import Comparable
-from poolwise.reports.line_styles import Look, choose_looks
+from poolwise.reports.line_styles import LineStyle, choose_line_styles
 from poolwise.reports.pictures import STYLE
 from poolwise.reports.profiles import Profile, problems, profiles
 from poolwise.reports.tables import Curve, curves
@@ -51,7 +51,7 @@ def draw(target: Target, panels: Sequence[Drawn], stem: Path) -> list[Path]:
         The files.
     """
     # Every method looks the same in all figures.
-    looks = choose_looks({label: label for label in sorted(labels_of(TARGETS))})
+    looks = choose_line_styles({label: label for label in sorted(labels_of(TARGETS))})
     with matplotlib.rc_context(STYLE):
         figure, numbers = (_profiles if target.kind == "profiles" else _panels)(target, panels, looks)
         make_folder(stem.parent)
@@ -66,7 +66,7 @@ def draw(target: Target, panels: Sequence[Drawn], stem: Path) -> list[Path]:
     return paths
 
 
-def _panels(target: Target, panels: Sequence[Drawn], looks: Mapping[str, Look]) -> tuple[Figure, dict[str, Any]]:
+def _panels(target: Target, panels: Sequence[Drawn], looks: Mapping[str, LineStyle]) -> tuple[Figure, dict[str, Any]]:
     """Learning curves side by side."""
     alone = len(panels) == 1
     size = (_WIDTH + 3, _HEIGHT + 0.5) if alone else (_WIDTH * len(panels) + 0.3, _HEIGHT + 0.9)
@@ -97,7 +97,7 @@ def _panels(target: Target, panels: Sequence[Drawn], looks: Mapping[str, Look]) 
     return figure, {"panels": numbers}
 
 
-def _profiles(target: Target, panels: Sequence[Drawn], looks: Mapping[str, Look]) -> tuple[Figure, dict[str, Any]]:
+def _profiles(target: Target, panels: Sequence[Drawn], looks: Mapping[str, LineStyle]) -> tuple[Figure, dict[str, Any]]:
     """Performance profiles over all panels."""
     figure = Figure((6.6, 3.6), layout="constrained")
     axes = figure.subplots()

@@ -1,6 +1,5 @@
 """The experiments behind a figure: where their configurations are, what they cost, and their runs."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,11 +7,11 @@ from pathlib import Path
 from paper.targets import Panel, Scale, Target
 from poolwise.data.catalogue import Status, datasets_table
 from poolwise.data.specs import find_spec
-from poolwise.errors import FileError
-from poolwise.experiments import Config, execute_all, read_config
+from poolwise.errors import FileError, PoolwiseError
+from poolwise.experiments import Config, execute_all, failures, read_config
 from poolwise.experiments.grid import Show
+from poolwise.experiments.records import DESCRIPTION, read_runs
 from poolwise.reports.comparable import Comparable
-from poolwise.reports.records import DESCRIPTION, read_runs
 
 
 @dataclass(frozen=True)
@@ -69,14 +68,11 @@ def run_experiment(config: Config, output: Path, jobs: int, show: Show) -> str |
     if missing is not None:
         fetch = " Or add --set data.hub=true to this command." if missing.spec.hub else ""
         return f"{missing.spec.name} is not on this machine. To get it: {missing.how}.{fetch}"
-    progress = execute_all(config, output, jobs, show)
-    errors = Counter(entry.error for entry in progress if entry.error is not None)
-    if not errors:
-        return None
-    failed = f"{errors.total()} of {len(progress)} runs failed"
-    return "\n".join(
-        f"{failed}: {error}" + (f" ({times} times)" if times > 1 else "") for error, times in errors.items()
-    )
+    try:
+        failed = failures(execute_all(config, output, jobs, show))
+    except PoolwiseError as error:  # the experiment cannot begin; others can
+        return str(error)
+    return "\n".join(failed) or None
 
 
 def recorded(config: Config, target: Target, output: Path) -> Comparable | None:

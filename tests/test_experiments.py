@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,11 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_reports import damage
 
 from poolwise import storage
-from poolwise.errors import ConfigError, FileError, PoolwiseError, StateError
+from poolwise.cli import main
+from poolwise.errors import ConfigError, FileError, PoolwiseError, StateError, TrainingError
 from poolwise.experiments import Config, execute, execute_all, read_config, runs_of
 from poolwise.experiments.build import split, start
+from poolwise.experiments.checks import build_parts
 from poolwise.experiments.config import DataConfig
 
 TINY = """
@@ -77,30 +81,39 @@ def test_defaults_and_lists_are_read(config):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
+    ("old", "new", "name", "words"),
     [
-        ("batch_size = 5", 'batch_size = "many"', "batch_size", "integer"),
-        ("steps = 15", "steps = -1", "steps", "above 0"),
-        ("steps = 15", "stepz = 15", "stepz", "no such setting"),
-        ('name = "mlp"\n', 'name = "mlp"\n[unknown]\n', "[unknown]", "no such setting"),
-        ('"random", {', '"randon", {', "methods", "randon"),
-        ("alpha = 2.0", "beta = 2.0", "methods", "beta"),
-        ("seeds = 2", "seeds = [1, 1]", None, "differ"),
-        ("members = 3", "members = 0", "members", "greater than 0"),
-        ('name = "digits"', "", "[data]", "either name"),
-        ("labels = 25", "labels = 25\ninitial = 7", "[acquisition]", "not both"),
+        ("batch_size = 5", 'batch_size = "many"', "acquisition.batch_size", "integer"),
+        ("steps = 15", "steps = -1", "training.steps", "above 0"),
+        ("steps = 15", "stepz = 15", "training.stepz", "no such setting"),
+        ('name = "mlp"\n', 'name = "mlp"\n[unknown]\n', "unknown", "no such setting"),
+        ('"random", {', '"randon", {', "acquisition.methods", "randon"),
+        ("alpha = 2.0", "beta = 2.0", "acquisition.methods", "beta"),
+        ("seeds = 2", "seeds = [1, 1]", "", "differ"),
+        ("members = 3", "members = 0", "posterior.members", "greater than 0"),
+        ('name = "digits"', "", "data", "either name"),
+        ("labels = 25", "labels = 25\ninitial = 7", "acquisition", "not both"),
+        ('["random", {', '["random", 3, {', "acquisition.methods", "a name, or a table"),
     ],
 )
-def test_an_error_names_the_line_to_fix(config_file, old, new, line, words):
-    text = TINY.replace(old, new)
-    config_file.write_text(text)
+def test_an_error_names_the_setting_to_fix(config_file, old, new, name, words):
+    config_file.write_text(TINY.replace(old, new))
     with pytest.raises(ConfigError) as caught:
         read_config(config_file)
     message = str(caught.value)
+    assert message.startswith(f"{config_file}: {name}")
     assert words in message
-    if line is not None:
-        number = next(n for n, content in enumerate(text.splitlines(), 1) if content.startswith(line))
-        assert f"{config_file}:{number}" in message
+
+
+def test_folders_of_methods_stay_inside_and_apart(config_file):
+    for label in ("..", ".", "../..", "a/../../b"):
+        config = read_config(config_file, [f'acquisition.methods=[{{name="lbb", label="{label}"}}]', "seeds=1"])
+        (run,) = runs_of(config, Path("out"))
+        assert run.folder.parts[:2] == ("out", "tiny")
+        assert len(run.folder.parts) == 4
+        assert not {"..", "."} & set(run.folder.parts)
+    with pytest.raises(ConfigError, match="own label"):
+        read_config(config_file, ['acquisition.methods=[{name="lbb", label="a b"}, {name="lbb", label="a_b"}]'])
 
 
 def test_what_is_not_toml_or_not_there_is_said(tmp_path):
@@ -109,6 +122,13 @@ def test_what_is_not_toml_or_not_there_is_said(tmp_path):
     (tmp_path / "bad.toml").write_text("a = [")
     with pytest.raises(ConfigError, match="not valid TOML"):
         read_config(tmp_path / "bad.toml")
+
+
+def test_memory_is_a_number_of_bytes_or_a_text(config_file):
+    assert read_config(config_file, ["memory=1000000"]).memory == "1000000"
+    assert read_config(config_file, ["memory=1.5 GB"]).memory == "1.5 GB"
+    with pytest.raises(ConfigError, match="memory"):
+        read_config(config_file, ["memory=much"])
 
 
 def test_set_takes_precedence_and_is_checked(config_file):
@@ -229,14 +249,79 @@ def test_another_configuration_in_the_same_folder_is_refused(config_file, config
         execute(runs_of(changed, tmp_path)[0])
 
 
+def test_finished_runs_of_another_configuration_are_not_taken_for_those_of_this_one(config_file, config, tmp_path):
+    execute_all(config, tmp_path)
+    changed = read_config(config_file, ["training.steps=16"])
+    with pytest.raises(StateError, match=r"has 4 runs with other settings: training\.steps is 15 there and 16 here"):
+        execute_all(changed, tmp_path)
+    other_memory = read_config(config_file, ["memory=2GB"])
+    assert all(entry.done for entry in execute_all(other_memory, tmp_path))
+
+
 def test_a_run_that_fails_does_not_stop_the_others(config_file, tmp_path):
     config = read_config(config_file, ["seeds=1", 'acquisition.methods=["random", "bald"]'])
-    blocked = runs_of(config, tmp_path)[0].folder
-    blocked.mkdir(parents=True)
-    (blocked / "run.json").write_text("{")
+    run = runs_of(config, tmp_path)[0]
+    execute(run)
+    (run.folder / "run.json").write_text("{")
     bad, good = execute_all(config, tmp_path)
     assert "damaged" in bad.error
     assert good.done
+
+
+REFUSED = [
+    "data.name=mnistt",
+    "data.pool=5000",
+    "model.name=mpl",
+    "model.hidden=[0]",
+    "acquisition.labels=301",
+    "acquisition.initial_per_class=1000",
+    "data.path=nowhere.csv",
+]
+
+
+@pytest.mark.parametrize("change", REFUSED)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_refused_configuration_is_said_once_and_leaves_nothing(
+    config_file, tmp_path, monkeypatch, capsys, change, jobs
+):
+    text = TINY.replace('name = "digits"\n', "") if change.startswith("data.path") else TINY
+    config_file.write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        call(monkeypatch, "run", config_file, "-o", tmp_path / "runs", "--set", change, "--jobs", jobs)
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("poolwise:") == 1
+    assert len(error.strip().splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_failed_before_its_first_round_does_not_block_the_corrected_run(config_file, tmp_path, monkeypatch):
+    run = runs_of(read_config(config_file, ["training.steps=7"]), tmp_path)[0]
+
+    def fails(*arguments, **named):
+        raise TrainingError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("poolwise.posteriors.posterior.train", fails)
+        with pytest.raises(TrainingError):
+            execute(run)
+    assert (run.folder / "run.json").exists()
+    corrected = runs_of(read_config(config_file), tmp_path)[0]
+    assert execute(corrected)[-1].labelled == 25
+    assert json.loads((run.folder / "run.json").read_text())["config"]["training"]["steps"] == 15
+
+
+def test_one_error_of_many_runs_is_said_once(config_file, tmp_path, monkeypatch, capsys):
+    def fails(*arguments, **named):
+        raise TrainingError("the loss is not finite.")
+
+    monkeypatch.setattr("poolwise.posteriors.posterior.train", fails)
+    with pytest.raises(SystemExit) as ended:
+        call(monkeypatch, "run", config_file, "-o", tmp_path / "runs")
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("the loss is not finite.") == 1
+    assert "4 of 4 runs (random, seed 0; power-lbb alpha=2.0, seed 0; random, seed 1; ...)" in error
 
 
 def test_two_processes_cannot_work_on_one_run(config, tmp_path):
@@ -317,10 +402,22 @@ def test_interrupted_from_the_keyboard_it_says_how_to_go_on(config_file, tmp_pat
 # Commands
 
 
-def test_run_and_report_commands(config_file, run):
-    assert "[2/2]" in run("run", config_file, "-o", "runs", "--set", "seeds=1").err
-    page = Path(run("report", "runs", "-o", "report").out.strip())
+def call(monkeypatch, *arguments: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["poolwise", *map(str, arguments)])
+    main()
+
+
+def test_run_and_report_commands(config_file, tmp_path, monkeypatch, capsys):
+    with pytest.raises(SystemExit) as ended:
+        call(monkeypatch, "run", config_file, "-o", tmp_path / "runs", "--set", "seeds=1")
+    assert ended.value.code in (0, None)
+    assert "[2/2]" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        call(monkeypatch, "report", tmp_path / "runs", "-o", tmp_path / "report")
+    *verdicts, last = capsys.readouterr().out.splitlines()
+    page = Path(last.removeprefix("The report is "))
     assert page.read_text().count("power-lbb alpha=2.0") > 1
+    assert any(line.startswith("No verdict, with only one seed") for line in verdicts)
 
 
 @pytest.mark.parametrize("change", ["data.name=mnistt", "model.name=mpl", "acquisition.batch_size=0"])
@@ -365,3 +462,139 @@ def test_every_configuration_of_the_project_is_valid():
     assert len(files) > 90
     for file in files:
         assert isinstance(read_config(file), Config)
+
+
+def test_reports_name_what_was_left_out(config_file, tmp_path, monkeypatch, capsys):
+    config = read_config(config_file, ["seeds=1"])
+    execute_all(config, tmp_path / "runs")
+    damaged = runs_of(config, tmp_path / "runs")[1].folder / "rounds.jsonl"
+    damaged.write_text("[]\n")
+    with pytest.raises(SystemExit) as ended:
+        call(monkeypatch, "report", tmp_path / "runs", "-o", tmp_path / "report")
+    assert ended.value.code in (0, None)
+    assert f"left out: {damaged} is damaged" in capsys.readouterr().err
+    for accuracy in ("90", "0", "nan"):
+        with pytest.raises(SystemExit) as ended:
+            call(monkeypatch, "report", tmp_path / "runs", "-o", tmp_path / "report", "--accuracy", accuracy)
+        assert ended.value.code == 2
+        assert "--accuracy" in capsys.readouterr().err
+
+
+def test_picked_texts_are_kept(config_file, tmp_path):
+    lines = "\n".join(
+        f'"{word} {n}  {"x" * n * 20}",{label}' for label, word in enumerate(["ab", "cd"]) for n in range(30)
+    )
+    (tmp_path / "texts.csv").write_text("text,label\n" + lines + "\n")
+    config_file.write_text(TINY.replace('name = "digits"', f'path = "{tmp_path / "texts.csv"}"'))
+    changes = ["posterior.kind=committee", "data.pool=40", "data.test=10", "acquisition.labels=12", "data.repeats=1"]
+    run = runs_of(read_config(config_file, changes), tmp_path / "runs")[0]
+    rounds = execute(run)
+    kept = json.loads((run.folder / "texts.json").read_text())
+    assert list(kept) == ["round-0", "round-1"]
+    parts = split(run.config.data, 0)
+    whole = parts.pool.batch(np.array(rounds[0].indices))
+    assert len(kept["round-0"]) == 5
+    for text, full in zip(kept["round-0"], whole, strict=True):
+        assert len(text) <= 160
+        assert " ".join(full.split()).startswith(text.rstrip("…"))
+
+
+# Damage and absurd numbers
+
+
+def test_a_damaged_run_folder_ends_in_the_right_records_or_in_a_message(config_file, tmp_path):
+    config = read_config(config_file, ["seeds=1", 'acquisition.methods=["margin"]', "acquisition.labels=20"])
+    (run,) = runs_of(config, tmp_path)
+    execute(run)
+    right = without_times(run.folder)
+    files = {path: path.read_bytes() for path in sorted(run.folder.rglob("*")) if path.is_file()}
+    generator = np.random.default_rng(0)
+    stopped = 0
+    for path, whole in files.items():
+        for number in range(14):
+            _restore(files, run.folder)
+            if number == 0:
+                path.unlink()
+            elif number == 1:
+                path.unlink()
+                path.mkdir()
+            else:
+                path.write_bytes(damage(whole, generator))
+            try:
+                (entry,) = execute_all(config, tmp_path)
+                error = entry.error
+            except StateError as caught:  # a setting in run.json is another one now
+                error = str(caught)
+            if error is not None:
+                assert str(run.folder) in error
+                stopped += 1
+            elif "checkpoint" not in path.parts:
+                assert without_times(run.folder) == right
+    assert stopped
+
+
+def _restore(files: dict[Path, bytes], folder: Path) -> None:
+    shutil.rmtree(folder)
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+ABSURD = [
+    "9" * 5000, "0x" + "f" * 5000, "1e400", "nan", "-inf", "-1", "0", "10000000000000", "1979-05-27", "07:32:00", "[]",
+    "{}", "true", '""', '"x"', '"' + "9" * 5000 + '"', "[[[[]]]]", "[" * 5000, "[nan]", "[100000000000]",
+    "{ a = { b = 1 } }", "[1979-05-27]",
+]  # fmt: skip
+SETTINGS = [
+    "name", "seeds", "threads", "memory", "data", "data.name", "data.path", "data.size", "data.repeats", "data.noise",
+    "data.pool", "data.validation", "data.test", "data.root", "model", "model.name", "model.hidden", "model.dropout",
+    "model.glorot", "posterior.kind", "posterior.members", "posterior.samples", "training.steps", "training.batch_size",
+    "training.learning_rate", "training.milestones", "training.class_weights", "training.weight_decay",
+    "acquisition.methods", "acquisition.batch_size", "acquisition.labels", "acquisition.initial",
+    "acquisition.initial_per_class",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_absurd_settings_end_in_one_message(config_file, setting, monkeypatch, tmp_path):
+    """Everything up to the first training, which is what a run checks before it writes anything."""
+    monkeypatch.chdir(tmp_path)
+    for value in ABSURD:
+        try:
+            build_parts(read_config(config_file, [f"{setting}={value}"]), 0)
+        except PoolwiseError as error:
+            assert len(str(error)) < 1000  # noqa: PT017
+    _only_if_plain(config_file, f"{setting}=10000000000000")
+
+
+def _only_if_plain(config_file: Path, change: str) -> None:
+    """The same through the file instead of the command line."""
+    name, value = change.split("=")
+    section, _, key = name.rpartition(".")
+    text = f"[{section}]\n{key} = {value}\n" if section else f"{key} = {value}\n"
+    lines = [line for line in TINY.splitlines() if not line.startswith((f"{key} =", "name ="))]
+    config_file.write_text(text + "\n".join(lines))
+    with pytest.raises(PoolwiseError):
+        read_config(config_file)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("seeds=1000000000000", "at most 10,000 seeds"),
+        ("threads=100000", "threads"),
+        ("memory=" + "9" * 5000, "memory"),
+        ("model.hidden=[100000000000]", r"\[model\]: mlp has"),
+        ("data.repeats=100000000000", r"data\.repeats"),
+        ("posterior.members=100000000", r"posterior\.members"),
+        ("posterior.samples=100000000", r"posterior\.samples"),
+        ('acquisition.methods=[{name="lbb", candidates=1979-05-27}]', "candidates"),
+        ('acquisition.methods=[{name="posterior-coverage", filter=1e308}]', r"acquisition\.methods\.filter: a number"),
+        ("training.class_weights=[1.0]", r"training\.class_weights has 1"),
+        ("model.dropout=1.0", r"\[model\]: dropout"),
+        ("acquisition.initial_per_class=1000", r"acquisition\.initial_per_class"),
+    ],
+)
+def test_absurd_numbers_are_refused_by_name(config_file, change, words):
+    with pytest.raises(PoolwiseError, match=words):
+        build_parts(read_config(config_file, [change]), 0)

@@ -1,11 +1,12 @@
 """Reports: from folders of records to tables, words and one page, checked on runs whose curves are known."""
 
-import builtins
 import csv
 import json
 import math
 import re
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -14,15 +15,20 @@ from scipy import stats
 from sklearn.datasets import load_digits
 
 from poolwise import errors
-from poolwise.reports import write_report
+from poolwise.experiments.records import RoundRecord, RunRecord, Setting, read_runs
+from poolwise.experiments.samples import read_texts, read_thumbnails
+from poolwise.reports import make_report, write_report
+from poolwise.reports.archive import write_archive
 from poolwise.reports.comparable import Comparable
-from poolwise.reports.figures import MOST_IMAGES, fold, spread, tile
-from poolwise.reports.line_styles import RANDOM, choose_looks
+from poolwise.reports.figures import fold, spread
+from poolwise.reports.labels import first_reach, labels_needed, labels_saved, round_accuracies
+from poolwise.reports.line_styles import RANDOM, choose_line_styles
 from poolwise.reports.numbers import points, seconds
 from poolwise.reports.paired import Difference, difference, holm, interval
-from poolwise.reports.records import read_runs, read_thumbnails
+from poolwise.reports.picks import tile
+from poolwise.reports.svg import THEME
 from poolwise.reports.tables import curves, difference_curves, summaries
-from poolwise.reports.verdicts import statements
+from poolwise.reports.verdicts import headline, statements
 
 
 def write_run(root, label, accuracy, seed=0, *, finished=True, first=20, step=10, torn="", **description):
@@ -70,7 +76,8 @@ def group_of(root):
 def said(root):
     group = group_of(root)
     rows = summaries(group) if group.labelled else []
-    return {statement.lead: statement.text for statement in statements(group, rows)}
+    saved = labels_saved(group) if rows else []
+    return {statement.lead: statement.text for statement in statements(group, rows, saved)}
 
 
 def table(folder, name):
@@ -83,12 +90,14 @@ class Page(HTMLParser):
 
     def __init__(self, path):
         super().__init__()
-        self.references, self.tags, self.text = [], [], ""
+        self.references, self.tags, self.ids, self.text = [], [], [], ""
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
-        self.references += [value for name, value in attributes if name in ("src", "href", "srcset", "action", "data")]
+        refer = ("src", "href", "xlink:href", "srcset", "action", "data")
+        self.references += [value for name, value in attributes if name in refer]
+        self.ids += [value for name, value in attributes if name == "id"]
 
     def handle_data(self, data):
         self.text += data
@@ -128,14 +137,14 @@ def test_any_other_bad_line_is_named(tmp_path, bad):
     path = write_run(tmp_path, "random", [0.5, 0.6, 0.7]) / "rounds.jsonl"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], bad, lines[2], ""]), encoding="latin-1")
-    with pytest.raises(errors.FileError, match=r"rounds\.jsonl, line 2: not the record of a round"):
+    with pytest.raises(errors.FileError, match=r"rounds\.jsonl is damaged: line 2 is not the record of a round"):
         read_runs(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"experiment": "demo"}', '{"experiment": 3}'])
 def test_a_bad_description_is_named(tmp_path, content):
     (write_run(tmp_path, "random", [0.5]) / "run.json").write_text(content)
-    with pytest.raises(errors.FileError, match=r"run\.json: not the description of a run"):
+    with pytest.raises(errors.FileError, match=r"run\.json is damaged: not the description of a run"):
         read_runs(tmp_path)
 
 
@@ -156,13 +165,12 @@ def test_folders_without_runs_are_refused(tmp_path):
 
 def test_damaged_thumbnails_are_refused(tmp_path):
     folder = write_run(tmp_path, "random", [0.5])
-    (run,) = group_of(tmp_path).everything
     (folder / "thumbnails.npz").write_bytes(b"not an archive")
-    with pytest.raises(errors.FileError, match="cannot be read"):
-        read_thumbnails(run)
+    with pytest.raises(errors.FileError, match=r"thumbnails\.npz is damaged.*Remove the file"):
+        read_thumbnails(folder)
     np.savez(folder / "thumbnails.npz", **{"round-0": np.zeros((3, 8, 8))})
-    with pytest.raises(errors.FileError, match="must hold bytes"):
-        read_thumbnails(run)
+    with pytest.raises(errors.FileError, match="expected bytes"):
+        read_thumbnails(folder)
 
 
 # Tables
@@ -353,19 +361,55 @@ def test_long_names_fold_to_two_lines():
     assert lines[1].endswith("seed=3")
 
 
-def test_looks_are_all_different_and_random_is_dashed_grey():
-    chosen = choose_looks({"random": "random"} | {f"m{i}": "lbb" for i in range(40)})
+def test_line_styles_are_all_different_and_random_is_dashed():
+    chosen = choose_line_styles({"random": "random"} | {f"m{i:03}": "lbb" for i in range(200)})
     assert chosen["random"] == RANDOM
     assert RANDOM.dashes == "--"
-    assert len(set(chosen.values())) == 41
+    assert len(set(chosen.values())) == 201
+    first = [chosen[f"m{i:03}"] for i in range(20)]
+    assert len({style.colour for style in first[:10]}) == 10
+    assert len({(style.colour, style.dashes) for style in first}) == 20
+
+
+# How full colour blindness changes linear RGB (Machado, Oliveira and Fernandes 2009).
+COLOUR_BLIND = {
+    "normal": np.eye(3),
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+def linear(colour):
+    value = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb):
+    xyz = [[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]]
+    share = (xyz @ rgb) / np.sum(xyz, 1)
+    root = np.where(share > (6 / 29) ** 3, np.cbrt(share), share / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
+
+
+@pytest.mark.parametrize(("theme", "paper"), [(0, "#ffffff"), (1, "#15181c")])
+def test_ten_colours_and_random_stay_apart_for_every_eye_and_stand_out_from_the_page(theme, paper):
+    colours = [THEME[name][theme] for name in ["random", *(f"line-{i}" for i in range(10))]]
+    for matrix in COLOUR_BLIND.values():
+        seen = [lab(np.clip(np.array(matrix) @ linear(colour), 0, 1)) for colour in colours]
+        nearest = min(np.linalg.norm(a - b) for i, a in enumerate(seen) for b in seen[:i])
+        assert nearest > 12  # ten times what is just noticeable side by side
+    light = [linear(colour) @ [0.2126, 0.7152, 0.0722] + 0.05 for colour in [paper, *colours]]
+    assert all(max(light[0], one) / min(light[0], one) > 2.8 for one in light[1:])
 
 
 def test_images_are_tiled_in_picking_order():
     images = np.arange(12, dtype=np.uint8)[:, None, None, None] * np.ones((1, 8, 8, 1), np.uint8)
     sheet = tile(images)
-    assert sheet.shape == (2 * 9 + 1, 10 * 9 - 1, 3)
-    assert sheet[5, 9 * 3 + 4].tolist() == [3, 3, 3]
-    assert sheet[14, 9 + 4].tolist() == [11, 11, 11]
+    assert sheet.shape == (2 * 9 - 1, 10 * 9 - 1, 4)
+    assert sheet[4, 9 * 3 + 4].tolist() == [3, 3, 3, 255]
+    assert sheet[13, 9 + 4].tolist() == [11, 11, 11, 255]
+    assert sheet[8, 0].tolist() == sheet[13, 9 * 3].tolist() == [0, 0, 0, 0]
 
 
 # The page
@@ -383,15 +427,17 @@ def test_the_page_is_complete_and_needs_nothing_else(tmp_path):
     assert page == tmp_path / "new" / "report" / "index.html"
     read = Page(page)
     assert read.references
-    assert all(reference.startswith(("#section-", "data:image/png;base64,")) for reference in read.references)
+    assert all(reference.startswith(("#", "data:image/png;base64,")) for reference in read.references)
     assert not {"script", "link", "iframe", "object"} & set(read.tags)
-    assert not re.search(r"url\(|@import|https?:", page.read_text(encoding="utf-8").replace("base64,", ""))
-    assert f"the first {MOST_IMAGES} of 30 picks" in read.text
-    names = ("accuracy", "difference", "nll", "times", "first-batches", "last-batches")
-    expected = {f"{number}-{name}.png" for number in (1, 2) for name in names}
-    expected |= {"index.html", "summary.csv", "curves.csv", "differences.csv"}
+    assert not re.search(r"url\((?!#)|@import|https?:", page.read_text(encoding="utf-8"))
+    names = ("accuracy", "difference", "nll", "times")
+    expected = {f"{number}-{name}.png" for number in (1, 2) for name in names} | {"index.html"}
+    expected |= {f"{name}.csv" for name in ("summary", "curves", "differences", "labels-saved", "labels-needed")}
     assert {path.name for path in page.parent.iterdir()} == expected
-    assert read.tags.count("img") == 12
+    assert read.tags.count("img") == 2 * (3 + 2)  # a first and a last batch of each method
+    assert len(set(read.ids)) == len(read.ids)
+    assert {reference[1:] for reference in read.references if reference.startswith("#")} <= set(read.ids)
+    assert read.tags.count("svg") == 2 * 2 * len(names)  # each for screens and for telephones
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in page.parent.glob("*.png"))
 
 
@@ -487,8 +533,8 @@ def test_a_failure_leaves_the_older_report(tmp_path):
     runs, out = tmp_path / "runs", tmp_path / "report"
     folder = write_run(runs, "random", [0.5])
     before = write_report(runs, out).read_bytes()
-    (folder / "thumbnails.npz").write_bytes(b"damaged")
-    with pytest.raises(errors.FileError):
+    (folder / "run.json").write_bytes(b"damaged")
+    with pytest.raises(errors.FileError, match=r"run\.json is damaged"):
         write_report(runs, out)
     assert (out / "index.html").read_bytes() == before
 
@@ -503,14 +549,277 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     assert (tmp_path / "report").read_text() == "precious"
 
 
-def test_a_missing_matplotlib_is_named(tmp_path, monkeypatch):
-    load = builtins.__import__
-
-    def without(name, *rest):
-        if name.startswith(("matplotlib", "poolwise.reports.pictures")):
-            raise ImportError(f"No module named {name!r}")
-        return load(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(errors.MissingInputError, match=r"pip install 'poolwise\[plot\]'"):
+@pytest.mark.parametrize("missing", ["matplotlib", "jinja2"])
+def test_a_missing_extra_is_named(tmp_path, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(errors.MissingInputError, match=rf"{missing}.*pip install 'poolwise\[plot\]'"):
         write_report(tmp_path, tmp_path / "report")
+
+
+# Labels needed and saved
+
+
+def test_the_first_point_that_reaches_a_target_is_found_by_straight_lines():
+    x = np.array([10.0, 20, 30, 40])
+    curves = np.array([[0.5, 0.6, 0.8, 0.9], [0.5, 0.7, 0.6, 0.8], [0.7, 0.7, 0.7, 0.7], [0.1, 0.2, 0.3, 0.4]])
+    found = first_reach(curves, x, np.full(4, 0.7))
+    np.testing.assert_allclose(found, [25, 20, 10, np.inf])
+    assert np.isnan(first_reach(np.array([[0.5, np.nan, 0.9, 0.9]]), x, np.array([0.6]))).all()
+    # By brute force, on a fine grid.
+    generator = np.random.default_rng(0)
+    for curve in generator.random((50, 4)):
+        fine = np.linspace(10, 40, 30_001)
+        reached = np.flatnonzero(np.interp(fine, x, curve) >= 0.7)
+        expected = fine[reached[0]] if len(reached) else np.inf
+        np.testing.assert_allclose(first_reach(curve[None], x, np.array([0.7])), [expected], atol=2e-3)
+
+
+def test_labels_saved_against_random_of_known_curves(tmp_path):
+    for seed in range(4):
+        write_run(tmp_path, "random", [0.5, 0.6, 0.7, 0.8], seed)  # 20 to 50 labels
+        write_run(tmp_path, "margin", [0.5, 0.8, 0.9, 0.9], seed)
+        write_run(tmp_path, "lbb", [0.5, 0.5, 0.5, 0.5], seed)
+        write_run(tmp_path, "bald", [0.5, 0.6, 0.7, 0.8], seed)
+    found = {saved.label: saved for saved in labels_saved(group_of(tmp_path))}
+    assert list(found) == ["margin", "bald", "lbb"]
+    margin = found["margin"]
+    assert (margin.accuracy, margin.labels, margin.random_labels) == pytest.approx((0.8, 30, 50))
+    assert (margin.share, margin.low, margin.high) == pytest.approx((0.4, 0.4, 0.4))
+    assert found["bald"].share == pytest.approx(0)
+    assert not found["lbb"].reached
+    assert found["lbb"].share == found["lbb"].low == -math.inf
+    text = said(tmp_path)["Labels saved against random:"]
+    assert text.startswith("margin 40\N{NO-BREAK SPACE}% (40 to 40\N{NO-BREAK SPACE}%) and bald none")
+    assert text.endswith("lbb never reached it.")
+    needed = {(n.label, n.accuracy): n.labels for n in labels_needed(group_of(tmp_path), [0.65, 0.95])}
+    assert needed["margin", 0.65] == pytest.approx(25)
+    assert needed["random", 0.65] == pytest.approx(35)
+    assert needed["margin", 0.95] == math.inf
+
+
+def test_a_plateau_of_random_saves_nothing(tmp_path):
+    for seed in range(3):
+        write_run(tmp_path, "random", [0.5, 0.9, 0.9, 0.9], seed)
+        write_run(tmp_path, "margin", [0.5, 0.9, 0.9, 0.9], seed)
+    (saved,) = labels_saved(group_of(tmp_path))
+    assert (saved.random_labels, saved.share) == pytest.approx((30, 0))
+
+
+def test_the_interval_of_labels_saved_covers_what_it_should(tmp_path):
+    """Curves whose true saving is known: the method is random, ahead by 10 labels of 50 at the end."""
+    x = np.array([20.0, 30, 40, 50, 60])
+    covered = 0
+    for trial in range(60):
+        generator = np.random.default_rng(trial)
+        runs = []
+        for label, ahead in (("random", 0), ("margin", 10)):
+            for seed in range(8):
+                noise = 0.02 * generator.normal(size=5)
+                values = (0.3 + 0.01 * (x + ahead) + noise).tolist()
+                runs.append((label, values, seed))
+        group = Comparable(tuple(record(*run) for run in runs))
+        (saved,) = labels_saved(group)
+        covered += saved.low <= 10 / 60 <= saved.high
+    assert covered >= 48  # 57 of 60 would be 95 %
+
+
+def record(label, accuracy, seed):
+    rounds = [
+        RoundRecord(n, 20 + 10 * n, {"accuracy": value}, {}, 0, 0, 0, None, n == len(accuracy) - 1)
+        for n, value in enumerate(accuracy)
+    ]
+    return RunRecord(Path("none"), Setting("e", "d", "p", 10), label, label, seed, {}, tuple(rounds))
+
+
+def test_too_few_seeds_give_no_interval_of_labels(tmp_path):
+    write_experiment(tmp_path, {"random": 0.0, "margin": 0.1}, seeds=2)
+    (saved,) = labels_saved(group_of(tmp_path))
+    assert math.isfinite(saved.share)
+    assert math.isnan(saved.low)
+    assert "(" not in said(tmp_path)["Labels saved against random:"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (0.74, 0.96, [0.8, 0.85, 0.9, 0.95]),
+        (0.5, 0.52, [0.505, 0.51, 0.515, 0.52]),
+        (0.9, 0.9, []),
+        (0.1, 0.9, [0.6, 0.7, 0.8, 0.9]),
+    ],
+)
+def test_round_accuracies(tmp_path, start, end, expected):
+    write_run(tmp_path, "random", [start, end])
+    assert round_accuracies(group_of(tmp_path)) == pytest.approx(expected)
+
+
+def test_the_headline_says_the_most_important(tmp_path):
+    write_experiment(tmp_path / "a", {"random": 0.0, "margin": 0.1, "bald": -0.1}, seeds=5, noise=0.005)
+    write_experiment(tmp_path / "b", {"random": 0.0, "bald": -0.1}, seeds=5, noise=0.005)
+    write_experiment(tmp_path / "c", {"random": 0.0, "margin": 0.1}, seeds=1)
+    for seed, late in enumerate([0.0, 0.0, -0.03, 0.06]):  # better on the way, and then random catches up
+        write_run(tmp_path / "d", "random", [0.5, 0.6, 0.7], seed)
+        write_run(tmp_path / "d", "margin", [0.5, 0.68, 0.695 + late], seed)
+    lines = []
+    for name in "abcd":
+        group = group_of(tmp_path / name)
+        lines.append(headline(summaries(group), labels_saved(group)))
+    assert re.match(r"margin reached random’s final accuracy, .* with \d\d labels instead of 50: \d+.% fewer", lines[0])
+    assert lines[1] == "No method was better than random beyond noise."
+    assert lines[2] == ""
+    assert "do not show that it saved labels" in lines[3]
+
+
+def test_labels_saved_and_needed_as_tables(tmp_path):
+    write_experiment(tmp_path / "runs", {"random": 0.0, "margin": 0.1, "bald": -0.3})
+    page = write_report(tmp_path / "runs", tmp_path / "report", [0.7, 0.99])
+    saved = {row["label"]: row for row in table(page.parent, "labels-saved")}
+    assert saved["margin"]["reached"] == "True"
+    assert 0 < float(saved["margin"]["share"]) < 1
+    assert (saved["bald"]["reached"], saved["bald"]["labels"], saved["bald"]["share"]) == ("False", "", "")
+    needed = {(row["label"], row["accuracy"]): row for row in table(page.parent, "labels-needed")}
+    assert len(needed) == 6
+    assert needed["margin", "0.99"]["labels"] == ""
+    text = Page(page).text
+    assert "labels for 70" in text
+    assert "not reached" in text
+    assert "> 50" in text
+
+
+# Picked texts
+
+
+def test_picked_texts_are_shown_and_escaped(tmp_path):
+    folder = write_run(tmp_path / "runs", "random", [0.5, 0.6])
+    nasty = "<script>alert('x')</script> & so on"
+    (folder / "texts.json").write_text(json.dumps({"round-0": [nasty, "plain"], "round-1": ["last " * 200]}))
+    page = write_report(tmp_path / "runs", tmp_path / "report")
+    assert "<script" not in page.read_text(encoding="utf-8")
+    assert nasty in Page(page).text
+    assert "The first batches: texts" in Page(page).text
+    assert len(read_texts(folder)[1][1][0]) <= 200
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", '{"round-0": 3}', '{"round-0": [3]}', '{"x": ["a"]}', "{", '{"round-0": ["\\ud800"]}']
+)
+def test_damaged_texts_are_left_out_with_a_note(tmp_path, content):
+    folder = write_run(tmp_path / "runs", "random", [0.5, 0.6])
+    (folder / "texts.json").write_text(content)
+    made = make_report(tmp_path / "runs")
+    assert "texts.json is damaged" in made.damaged[0]
+    assert "Left out: 1 damaged file" in Page(made.write(tmp_path / "report")).text
+
+
+def test_a_batch_drawn_at_random_is_said(tmp_path):
+    folder = write_run(tmp_path / "runs", "margin", [0.5, 0.6])
+    path = folder / "rounds.jsonl"
+    first, second = path.read_text().splitlines()
+    content = json.loads(first)
+    path.write_text(json.dumps({**content, "metrics": None, "diagnostics": None}) + "\n" + second + "\n")
+    (folder / "texts.json").write_text(json.dumps({"round-0": ["a"]}))
+    described = json.loads((folder / "run.json").read_text())
+    described["config"] = {"acquisition": {"initial": 20}}
+    (folder / "run.json").write_text(json.dumps(described))
+    text = Page(write_report(tmp_path / "runs", tmp_path / "report")).text
+    assert "drawn at random: there was no model yet" in text
+    assert "20 labels, drawn at random" in text
+
+
+# Damage
+
+
+def test_a_damaged_run_is_left_out_with_a_note(tmp_path):
+    write_experiment(tmp_path / "runs", {"random": 0.0, "margin": 0.1}, seeds=3)
+    damaged = write_run(tmp_path / "runs", "lbb", [0.5, 0.6, 0.7, 0.8])
+    (damaged / "rounds.jsonl").write_text('{"round": 0}\n')
+    lost = write_run(tmp_path / "runs", "bald", [0.5, 0.6, 0.7, 0.8])
+    (lost / "run.json").unlink()
+    made = make_report(tmp_path / "runs")
+    assert len(made.damaged) == 2
+    text = Page(made.write(tmp_path / "report")).text
+    assert "Left out: 2 damaged files." in text
+    assert str(damaged / "rounds.jsonl") in text
+    assert str(lost / "run.json") in text
+    assert "Better than random: margin" in " ".join(text.split())
+    assert "lbb" not in {run.label for run in made.runs}
+
+
+def test_a_newer_format_is_refused_with_what_to_do(tmp_path):
+    folder = write_run(tmp_path, "random", [0.5], format=2)
+    with pytest.raises(errors.FileError, match=r"newer Poolwise.*pip install -U"):
+        read_runs(tmp_path)
+    described = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**described, "format": 1}))
+    assert read_runs(tmp_path)
+
+
+def damage(content, generator):
+    """One of the ways in which a file gets damaged."""
+    kind = generator.integers(9)
+    if kind == 0:
+        return b""
+    if kind == 1:
+        return content[: generator.integers(len(content) + 1)]
+    if kind == 2:
+        return generator.bytes(int(generator.integers(200)))
+    if kind == 3:
+        return [b"{}", b"[]", b"null", b"3", b'"x"', b"[" * 100_000, b"{}\n{}\n", b"\xff\xfe", b"NaN"][
+            generator.integers(9)
+        ]
+    if kind == 4:  # a number becomes absurd
+        places = [m.span() for m in re.finditer(rb"(?<=[ :\[])\d+(?=[,}\]\n])", content)]
+        if places:
+            low, high = places[generator.integers(len(places))]
+            absurd = [b"9" * 5000, b"-1", b"1e999", b"null", b'"many"', b"[]", b"{}", b"true", b"1" + b"0" * 400]
+            return content[:low] + absurd[generator.integers(len(absurd))] + content[high:]
+    if kind == 5:  # a name is lost
+        names = re.findall(rb'"[a-z_]+":', content)
+        if names:
+            return content.replace(names[generator.integers(len(names))], b'"other":')
+    if kind == 6:  # lines in another order
+        lines = content.split(b"\n")
+        generator.shuffle(lines)
+        return b"\n".join(lines)
+    changed = bytearray(content)
+    for _ in range(int(generator.integers(1, 6))):
+        if changed:
+            changed[generator.integers(len(changed))] = generator.integers(256)
+    return bytes(changed)
+
+
+def test_whatever_is_damaged_the_report_is_right_or_says_so(tmp_path, monkeypatch):
+    """Reading only: figures are drawn in the other tests."""
+    runs = tmp_path / "runs"
+    write_experiment(runs, {"random": 0.0, "margin": 0.05}, seeds=2)
+    first = next(iter(sorted(runs.iterdir())))
+    images = (load_digits().images[:5, ..., None] * 15).astype(np.uint8)
+    np.savez_compressed(first / "thumbnails.npz", **{"round-0": images, "round-2": images})
+    (first / "texts.json").write_text(json.dumps({"round-0": ["a b", "c"], "round-2": ["d"]}))
+    archive = tmp_path / "runs.csv.gz"
+    write_archive([run for group in read_runs(runs).values() for run in group], archive)
+    monkeypatch.setattr("poolwise.reports.pictures.pictures", lambda group, rows, section: [])
+    generator = np.random.default_rng(0)
+    refused = 0
+    for path in [*(first / name for name in ("run.json", "rounds.jsonl", "thumbnails.npz", "texts.json")), archive]:
+        whole = path.read_bytes()
+        source = archive if path == archive else runs
+        for _ in range(120):
+            path.write_bytes(damage(whole, generator))
+            try:
+                made = make_report(source)
+                assert made.runs
+                assert all(path.name in note for note in made.damaged)
+            except errors.FileError as error:
+                assert path.name in str(error)  # noqa: PT017
+                refused += 1
+        path.unlink()
+        path.mkdir()
+        try:
+            assert make_report(source).damaged
+        except errors.FileError as error:
+            assert path.name in str(error)  # noqa: PT017
+        path.rmdir()
+        path.write_bytes(whole)
+    assert refused > 50  # the archive, as a whole
+    assert not make_report(runs).damaged

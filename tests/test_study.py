@@ -11,9 +11,9 @@ from paper.study.claims import PAPER, claims
 from paper.study.compare import Records, compare, told_apart, versus
 from paper.study.page import CONDITIONS, write_page
 from poolwise.errors import FileError
+from poolwise.experiments.records import RoundRecord, RunRecord, Setting
 from poolwise.reports import write_report
 from poolwise.reports.archive import read_archive, write_archive
-from poolwise.reports.records import Round, Run, Setting
 
 TIMES = {("BatchBALD", 10): 0.5, ("Large BB", 10): 0.1, ("BatchBALD", 20): 4.0, ("Large BB", 20): 0.1}
 LABELS = (
@@ -35,12 +35,13 @@ VARIANTS = {
 def run(setting, label, seed, level, *, select=0.1, counts=(20, 30, 40)):
     """A run whose accuracy rises from `level`, with a seed's own luck that all methods share."""
     luck = 0.01 * math.sin(seed + 1)
-    rounds = tuple(
-        Round(n, count, {"accuracy": level + luck + 0.05 * n, "nll": 1.0 - 0.1 * n}, {"train": 1.0, "select": select},
-              10 if n < 2 else 0, 5 if n < 2 else 0, 9 if n < 2 else 0, 7 if n == 1 else None, n == 2)
-        for n, count in enumerate(counts)
-    )  # fmt: skip
-    return Run(setting, setting, label.split()[0], label, seed, {"poolwise": "1.0"}, rounds)
+    rounds = []
+    for n, count in enumerate(counts):
+        metrics, seconds = {"accuracy": level + luck + 0.05 * n, "nll": 1.0 - 0.1 * n}, {"train": 1.0, "select": select}
+        picks, classes, distinct = (10, 5, 9) if n < 2 else (0, 0, 0)
+        saturated_at = 7 if n == 1 else None
+        rounds.append(RoundRecord(n, count, metrics, seconds, picks, classes, distinct, saturated_at, n == 2))
+    return RunRecord(setting, setting, label.split()[0], label, seed, {"poolwise": "1.0"}, tuple(rounds))
 
 
 def runs_of(experiment, levels, *, data="mnist", posterior="deep-ensemble", batch_size=10, seeds=3):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from paper.study.compare import Records
 from paper.study.page import write_page
+from poolwise.experiments.records import read_runs
 from poolwise.reports.archive import SUFFIX, read_archive, write_archive
-from poolwise.reports.records import read_runs
 from poolwise.storage import read_json
 
 PAPER = Path(__file__).parents[1]

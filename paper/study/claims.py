@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 
 from paper.study.compare import Comparison, Records, compare, dropout, repeated, versus
+from poolwise.experiments.records import Setting
 from poolwise.reports.numbers import signed
 from poolwise.reports.paired import CONFIDENCE, Difference, holm, interval
 from poolwise.reports.profiles import Problems, lead, problems, profiles
-from poolwise.reports.records import Setting
 
 Finding = Literal["holds", "does not hold", "within noise"]
 

@@ -7,16 +7,16 @@ from statistics import mean
 
 import numpy as np
 
+from poolwise.experiments.records import RunRecord, Setting, by_setting
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.paired import CONFIDENCE, Difference, Verdict, difference, holm, interval
-from poolwise.reports.records import Run, Setting, by_setting
 from poolwise.reports.tables import areas, finals
 
 
 class Records:
     """All runs of the study, by setting."""
 
-    def __init__(self, runs: Iterable[Run]) -> None:
+    def __init__(self, runs: Iterable[RunRecord]) -> None:
         self.groups = {setting: Comparable(tuple(found)) for setting, found in by_setting(runs).items()}
 
     @cached_property

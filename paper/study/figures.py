@@ -6,11 +6,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from paper.study.compare import Comparison
+from poolwise.experiments.records import Setting
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.figures import draw_profiles
-from poolwise.reports.line_styles import choose_looks
+from poolwise.reports.line_styles import choose_line_styles
 from poolwise.reports.profiles import Profile
-from poolwise.reports.records import Setting
 from poolwise.reports.tables import curves
 
 # Points of accuracy at which the colours of the heat map end.
@@ -21,7 +21,7 @@ def profile_figure(profiles: Sequence[Profile], methods: Mapping[str, str]) -> F
     """Performance profiles with their bands."""
     figure = Figure(figsize=(9, max(5.0, 0.2 * len(profiles) + 1)), layout="constrained")
     axes = figure.subplots()
-    draw_profiles(axes, profiles, choose_looks(methods))
+    draw_profiles(axes, profiles, choose_line_styles(methods))
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize="small", title="area")
     return figure
 
@@ -55,7 +55,7 @@ def curve_figure(groups: Mapping[Setting, Comparable], labels: Sequence[str], ac
     for axes in panels[len(groups) :]:
         axes.set_visible(False)
     for axes, (setting, group) in zip(panels, groups.items(), strict=False):
-        looks = choose_looks({label: group.method(label) for label in labels})
+        looks = choose_line_styles({label: group.method(label) for label in labels})
         for curve in curves(group, "accuracy"):
             if curve.label in labels:
                 look, mean_L, sd_L = looks[curve.label], 100 * curve.mean_L, 100 * curve.sd_L

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from paper.study.claims import RunTimes, claims, spelled
 from paper.study.compare import Comparison, Records, dropout, repeated, texts, told_apart, versus
 from paper.study.figures import curve_figure, map_figure, profile_figure
+from poolwise.experiments.records import Setting
 from poolwise.reports.numbers import UNKNOWN, signed
 from poolwise.reports.profiles import Profile, lead, problems, profiles
-from poolwise.reports.records import Setting
 from poolwise.storage import replacing
 
 RANDOM = "random"

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from paper.timings.durations import BATCHES, PAPER_SECONDS, TIMED, Duration
 from paper.timings.growth import ALL_PAIRS, ALL_POINTS, GROWING, VARIABLES, GrowthSizes, Line
 from paper.timings.stopwatch import signed
-from poolwise.reports.line_styles import Look, choose_looks
+from poolwise.reports.line_styles import LineStyle, choose_line_styles
 from poolwise.reports.numbers import seconds as short
 
 _STYLE: dict[Any, Any] = {"font.size": 9, "axes.titlesize": 9, "axes.linewidth": 0.7, "text.usetex": False}
@@ -28,7 +28,9 @@ _HERE, _PAPER = "#0072B2", "#b5b5b5"
 
 def draw_growth(lines: Sequence[Line], sizes: GrowthSizes, path: Path) -> None:
     """A panel a variable, a line a method, and dashed what the paper's formula says, through the last point."""
-    looks = choose_looks({contender.name: contender.method for contender in GROWING if contender.name not in _LIKE})
+    looks = choose_line_styles(
+        {contender.name: contender.method for contender in GROWING if contender.name not in _LIKE}
+    )
     looks |= {name: looks[like] for name, like in _LIKE.items()}
     with matplotlib.rc_context(_STYLE):
         figure = Figure((10, 7), layout="constrained")
@@ -47,7 +49,7 @@ def draw_growth(lines: Sequence[Line], sizes: GrowthSizes, path: Path) -> None:
         figure.savefig(path, dpi=_DPI)
 
 
-def _draw_panel(axes: Axes, lines: Sequence[Line], looks: dict[str, Look]) -> None:
+def _draw_panel(axes: Axes, lines: Sequence[Line], looks: dict[str, LineStyle]) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
     axes.xaxis.set_minor_formatter(NullFormatter())

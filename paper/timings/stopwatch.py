@@ -13,7 +13,7 @@ import numpy as np
 
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError, SaturationWarning
-from poolwise.experiments.run import versions
+from poolwise.experiments.records import versions
 from poolwise.parallel import threads_an_operation
 from poolwise.selection.select import select
 

@@ -1,4 +1,7 @@
-"""`poolwise run`, `poolwise report` and `poolwise datasets`: simulated experiments on labelled data."""
+"""`poolwise run`, `poolwise report` and `poolwise datasets`: simulated experiments on labelled data.
+
+What the commands work with takes seconds to import, so it is imported when a command is run.
+"""
 
 import sys
 from pathlib import Path
@@ -10,7 +13,7 @@ from poolwise.cli.app import app
 from poolwise.cli.engines import AddressOption, EngineOption, working
 from poolwise.cli.example import EXAMPLE
 from poolwise.cli.progress import lines, resumable
-from poolwise.errors import ParameterError
+from poolwise.errors import ParameterError, PoolwiseError
 
 
 @app.command()
@@ -56,20 +59,19 @@ def run(
             "expected CONFIG.toml, the file of an experiment. To start from an example: "
             "poolwise run --example > digits.toml"
         )
-    from poolwise import cluster
-    from poolwise.experiments import execute_all, read_config
+    from poolwise.experiments import execute_all, failures, read_config
 
     experiment = read_config(config, change or [])
     with resumable(), working(engine, address), lines(quiet) as show:
         if engine == "ray":
+            from poolwise import cluster
+
             progress = cluster.execute_all(experiment, output, jobs, show)
         else:
             progress = execute_all(experiment, output, jobs or 1, show)
-    failed = [entry for entry in progress if entry.error is not None]
-    for entry in failed:
-        print(f"poolwise: {entry.run.method.label}, seed {entry.run.seed}: {entry.error}", file=sys.stderr)
+    failed = failures(progress)
     if failed:
-        raise typer.Exit(2)
+        raise PoolwiseError("\n".join(failed))
     if not quiet:
         print(
             f"{len(progress)} runs are in {output / experiment.name}. Next: poolwise report {output}", file=sys.stderr
@@ -81,24 +83,43 @@ def report(
     runs: Annotated[
         Path,
         typer.Argument(
-            metavar="RUNS", help="Folder with runs of one experiment or several, or an archive of runs (.csv.gz)."
+            metavar="RUNS", help="Folder with the runs of one or more experiments, or an archive of runs (.csv.gz)."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path("report"),
+    accuracy: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--accuracy",
+            "-a",
+            help="Report the labels needed for this accuracy, such as 0.9; repeatable. By default a few round ones.",
+        ),
+    ] = None,
 ) -> None:
-    """Make one HTML page of the results of runs.
+    """Write an HTML page about runs.
 
-    It shows learning curves, differences from random with their intervals, times and batches. It needs the packages
-    that draw: `pip install 'poolwise[plot]'`.
+    It shows learning curves, differences from random, labels saved, times and batches, and prints the verdict. A
+    damaged run folder is left out, with a note here and on the page. Drawing needs `pip install 'poolwise[plot]'`.
 
     After `poolwise run digits.toml -o runs`, this writes the page report/index.html:
 
-    \b
+    
       poolwise report runs -o report
+      poolwise report runs -o report --accuracy 0.9
     """
-    from poolwise.reports import write_report
+    targets = accuracy or []
+    for target in targets:
+        if not 0 < target <= 1:
+            raise ParameterError(f"--accuracy takes a share above 0 and at most 1, such as 0.9, not {target:g}.")
+    from poolwise.reports import make_report  # needs Matplotlib, which may be missing
 
-    print(write_report(runs, output))
+    made = make_report(runs, targets)
+    for note in made.damaged:
+        print(f"poolwise: left out: {note}", file=sys.stderr)
+    page = made.write(output)
+    for line in made.verdict_lines():
+        print(line)
+    print(f"The report is {page}")
 
 
 @app.command()

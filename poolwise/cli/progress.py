@@ -110,7 +110,7 @@ def _say(progress: "Sequence[RunProgress]", said: set[int]) -> None:
             continue
         said.add(number)
         if entry.error is not None:
-            print(f"{_name(entry)}: {entry.error}", file=sys.stderr, flush=True)
+            print(f"[{len(said)}/{len(progress)}] {_name(entry)}: failed", file=sys.stderr, flush=True)
         elif entry.started is None:
             print(f"{_name(entry)}: was finished before", file=sys.stderr, flush=True)
         else:

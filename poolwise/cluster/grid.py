@@ -1,6 +1,5 @@
 """All runs of an experiment as tasks of a cluster, each resumable on its own."""
 
-import json
 import os
 import time
 from pathlib import Path
@@ -9,10 +8,11 @@ from typing import Any
 import torch
 
 from poolwise.cluster.session import RETRIES, gather, library, must_have
-from poolwise.errors import PoolwiseError
+from poolwise.errors import FileError, PoolwiseError
 from poolwise.experiments.config import Config
-from poolwise.experiments.grid import Progress, Show, runs_of
-from poolwise.experiments.run import Run, execute, finished
+from poolwise.experiments.grid import Progress, Show, plan
+from poolwise.experiments.records import DESCRIPTION, RoundRecord, read_rounds
+from poolwise.experiments.run import Run, execute
 from poolwise.learning.rounds import Round
 from poolwise.parallel import threads_an_operation
 
@@ -35,10 +35,8 @@ def execute_all(
         show: called with the progress of all runs whenever there is news.
     """
     ray = library()
-    progress = [Progress(run) for run in runs_of(config, folder.resolve())]
-    for entry in progress:
-        entry.done = finished(entry.run.folder)
-    waiting = [entry for entry in progress if not entry.done]
+    progress = plan(config, folder.resolve())
+    waiting = [entry for entry in progress if not entry.done and entry.error is None]
     # Sums round differently on another number of threads, so a worker uses as many as this process would.
     threads = config.threads or torch.get_num_threads()
     must_have(config.threads or 1, 0)
@@ -83,13 +81,13 @@ def _settle(reference: Any, entry: Progress) -> None:
 
 def _look(entry: Progress) -> None:
     """How far a run is, by its records."""
-    records = _records(entry.run.folder)
-    if entry.started is None and (entry.run.folder / "run.json").exists():
+    if entry.started is None and (entry.run.folder / DESCRIPTION).exists():
         entry.started = time.monotonic()
-    known = ("round", "labelled", "metrics")
-    entry.rounds = [Round(**{name: record[name] for name in known}) for record in records]
+    entry.rounds = [Round(record.number, record.labelled, record.metrics) for record in _records(entry.run.folder)]
 
 
-def _records(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "rounds.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def _records(folder: Path) -> tuple[RoundRecord, ...]:
+    try:
+        return read_rounds(folder)
+    except FileError:
+        return ()

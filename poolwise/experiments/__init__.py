@@ -1,7 +1,21 @@
 """Experiments: a configuration, its runs, their records."""
 
-from poolwise.experiments.config import Config, read_config
-from poolwise.experiments.grid import Progress, execute_all, runs_of
+from poolwise.experiments.config import Config
+from poolwise.experiments.config_file import read_config
+from poolwise.experiments.grid import Progress, execute_all, failures, runs_of
+from poolwise.experiments.records import RoundRecord, RunRecord, read_runs
 from poolwise.experiments.run import Run, execute
 
-__all__ = ["Config", "Progress", "Run", "execute", "execute_all", "read_config", "runs_of"]
+__all__ = [
+    "Config",
+    "Progress",
+    "RoundRecord",
+    "Run",
+    "RunRecord",
+    "execute",
+    "execute_all",
+    "failures",
+    "read_config",
+    "read_runs",
+    "runs_of",
+]

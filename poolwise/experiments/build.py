@@ -19,7 +19,7 @@ from poolwise.data.pool import Pool
 from poolwise.data.repeats import Repeated
 from poolwise.data.tokens import tokenise
 from poolwise.errors import ConfigError
-from poolwise.experiments.config import Config, DataConfig, ModelConfig
+from poolwise.experiments.config import INITIAL_PER_CLASS, Config, DataConfig, ModelConfig
 from poolwise.models.inputs import network_inputs
 from poolwise.posteriors import DeepEnsemble, DropoutEnsemble, MCDropout, Posterior
 from poolwise.posteriors.posterior import Way
@@ -112,6 +112,13 @@ def split(config: DataConfig, seed: int, tokens: tuple[str, int] | None = None, 
 _remembered: dict[object, Split] = {}
 
 
+def forget() -> None:
+    """Give back the memory of all data that were read."""
+    source.cache_clear()
+    _patches.cache_clear()
+    _remembered.clear()
+
+
 def _split(config: DataConfig, seed: int, tokens: tuple[str, int] | None, report: Report) -> Split:
     train, test, classes = source(config, tokens)
     ready = partial(_encoded, config, report)
@@ -182,7 +189,7 @@ def start(config: Config, parts: Split, seed: int) -> Pool:
     if acquisition.initial is not None:
         pool.start_random(acquisition.initial, seed)
     else:
-        pool.start_balanced(acquisition.initial_per_class or 2, seed)
+        pool.start_balanced(acquisition.initial_per_class or INITIAL_PER_CLASS, seed)
     if acquisition.labels > len(pool):
         raise ConfigError(f"acquisition.labels is {acquisition.labels}, but the pool has {len(pool)} examples.")
     return pool

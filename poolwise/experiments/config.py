@@ -1,24 +1,47 @@
-"""The description of an experiment: one TOML file that says everything about its runs."""
+"""The configuration of an experiment: one TOML file that says everything about its runs."""
 
 import re
-import tomllib
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    model_validator,
+)
 
+from poolwise import budget
 from poolwise.data.tokens import MAX_LENGTH
-from poolwise.errors import ConfigError, FileError, ParameterError
 from poolwise.models.transformer import CHECKPOINT
 from poolwise.selection import registry
 from poolwise.training import Training
 
+# More seeds or threads than anybody uses; a number above is a slip that would only fill the memory.
+_MOST_SEEDS, _MOST_THREADS = 10_000, 1_024
+_LARGEST_SEED = 2**63 - 1
+INITIAL_PER_CLASS = 2
+"""Labels of each class at the start, where a configuration does not say."""
+
+# Characters of a wrong value that an error repeats.
+_SHOWN = 60
+
+
+def short_text(value: object, text: Callable[[object], str] = repr) -> str:
+    """A value for an error message, cut if it is long."""
+    try:
+        shown = text(value)
+    except (ValueError, RecursionError):
+        return "a number of thousands of digits" if isinstance(value, int) else f"a deep {type(value).__name__}"
+    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
+
 
 class Section(BaseModel):
-    """A table of the file; keys that it does not know are errors."""
+    """A table of the file. Unknown settings, NaN and infinity are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DataConfig(Section):
@@ -101,7 +124,12 @@ class PosteriorConfig(Section):
 
 
 class MethodConfig(BaseModel):
-    """A selection method; other keys are its own parameters, and `candidates`."""
+    """A selection method. Other keys are the method's own parameters, and `candidates`.
+
+    Attributes:
+        name: the method.
+        label: what it is called in folders and reports; by default the name and the parameters.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str
@@ -109,33 +137,47 @@ class MethodConfig(BaseModel):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The method's own parameters."""
+        """The method's own parameters, and `candidates`."""
         return dict(self.model_extra or {})
+
+    @property
+    def folder(self) -> str:
+        """The label as the name of a folder."""
+        return re.sub(r"[^A-Za-z0-9.=-]+|^\.+", "_", self.label)
 
     @model_validator(mode="before")
     @classmethod
     def _from_name(cls, value: Any) -> Any:
+        if not isinstance(value, str | dict):
+            raise ValueError("a method is a name, or a table with a name and parameters")
         return {"name": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _known(self) -> "MethodConfig":
         own = {name: value for name, value in self.parameters.items() if name != "candidates"}
         registry.find(self.name).check(own)
+        candidates = self.parameters.get("candidates", "100%")
+        if isinstance(candidates, bool) or not isinstance(candidates, str | int | list):
+            raise ValueError(
+                f'candidates must be a share like "10%", a number or a list of positions, not {short_text(candidates)}'
+            )
         if not self.label:
-            text = " ".join([self.name, *(f"{name}={value}" for name, value in self.parameters.items())])
+            text = " ".join(
+                [self.name, *(f"{name}={short_text(value, str)}" for name, value in self.parameters.items())]
+            )
             object.__setattr__(self, "label", text)
         return self
 
 
 class AcquisitionConfig(Section):
-    """What is asked for.
+    """Which labels are asked for.
 
     Attributes:
         methods: names, or tables with a name and the method's parameters.
         initial_per_class: labels of each class at the start.
-        initial: labels at the start, drawn at random, instead.
-        batch_size: labels a round.
-        labels: when to stop: labels in all, those from the start included.
+        initial: instead, labels at the start, drawn at random.
+        batch_size: labels per round.
+        labels: when to stop: labels in all, including those from the start.
     """
 
     methods: Annotated[tuple[MethodConfig, ...], Field(min_length=1)] = (MethodConfig(name=registry.DEFAULT),)
@@ -148,8 +190,8 @@ class AcquisitionConfig(Section):
     def _consistent(self) -> "AcquisitionConfig":
         if self.initial_per_class is not None and self.initial is not None:
             raise ValueError("give initial_per_class or initial, not both")
-        labels = [method.label for method in self.methods]
-        twice = {label for label in labels if labels.count(label) > 1}
+        folders = [method.folder for method in self.methods]
+        twice = [method.label for method in self.methods if folders.count(method.folder) > 1]
         if twice:
             raise ValueError(f"the method {min(twice)!r} is there twice; give each its own label")
         return self
@@ -157,7 +199,24 @@ class AcquisitionConfig(Section):
 
 def _seeds(value: Any) -> Any:
     """A number of seeds stands for 0, 1, 2, ..."""
-    return list(range(value)) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    if value > _MOST_SEEDS:
+        raise ValueError(f"at most {_MOST_SEEDS:,} seeds can be run")
+    return list(range(value))
+
+
+def _memory(value: Any) -> Any:
+    """A number of bytes may be a number; whatever it is must be one that can be used."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    try:
+        budget.parse(text)
+    except OverflowError as error:
+        raise ValueError('must be a number of bytes, or a text such as "500MB" or "1GB"') from error
+    return text
+
+
+Seed = Annotated[int, Field(ge=0, le=_LARGEST_SEED)]
 
 
 class Config(Section):
@@ -165,15 +224,21 @@ class Config(Section):
 
     Attributes:
         name: what it is called; its runs are kept under this name.
-        seeds: the seeds, or how many of them.
-        threads: PyTorch threads of a run. Sums round differently on another number, so it is part of the experiment.
-        memory: working memory of a run.
+        seeds: the seeds, or how many there are.
+        threads: PyTorch threads per run. Another number rounds sums differently, so it is part of the experiment.
+        memory: working memory per run. No result depends on it.
+
+    Example:
+        >>> from poolwise.experiments import Config
+        >>> config = Config.model_validate({"name": "mine", "data": {"name": "digits"}, "seeds": 5})
+        >>> config.seeds, config.acquisition.batch_size
+        ((0, 1, 2, 3, 4), 10)
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_seeds), Field(min_length=1)] = (0, 1, 2)
-    threads: PositiveInt = 1
-    memory: str = "1GB"
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+    seeds: Annotated[tuple[Seed, ...], BeforeValidator(_seeds), Field(min_length=1, max_length=_MOST_SEEDS)] = (0, 1, 2)
+    threads: Annotated[PositiveInt, Field(le=_MOST_THREADS)] = 1
+    memory: Annotated[str, BeforeValidator(_memory)] = "1GB"
     data: DataConfig
     model: ModelConfig = ModelConfig()
     posterior: PosteriorConfig = PosteriorConfig()
@@ -193,77 +258,3 @@ class Config(Section):
                 "data.encoder turns texts into embeddings, and the model transformer reads texts: drop one"
             )
         return self
-
-
-def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
-    """The experiment in a file.
-
-    Args:
-        path: a TOML file.
-        changes: texts such as `"acquisition.batch_size=20"` that take precedence over the file.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-        values = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
-    changed = [_apply(values, change) for change in changes]
-    try:
-        return Config.model_validate(values)
-    except ValidationError as error:
-        raise ConfigError("\n".join(_explain(path, text, changed, issue) for issue in error.errors())) from error
-
-
-def _apply(values: dict[str, Any], change: str) -> str:
-    """Make a change in place; its dotted name."""
-    name, separator, text = change.partition("=")
-    *tables, key = name.strip().split(".")
-    if not separator or not all([*tables, key]):
-        raise ParameterError(f"--set takes section.key=value, such as acquisition.batch_size=20, not {change!r}.")
-    for table in tables:
-        values = values.setdefault(table, {})
-        if not isinstance(values, dict):
-            raise ParameterError(f"--set {change}: {table} is not a section.")
-    try:
-        values[key] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        values[key] = text.strip()
-    return name.strip()
-
-
-def _explain(path: Path, text: str, changed: Sequence[str], issue: Any) -> str:
-    """One error, with the line to fix."""
-    keys = [str(part) for part in issue["loc"] if isinstance(part, str) and part not in ("tuple", "Training")]
-    message = issue["msg"].removeprefix("Value error, ")
-    if keys == ["training"] and message.split()[0] in Training.__dataclass_fields__:
-        keys.append(message.split()[0])  # a check of the whole section begins with the name of the setting
-    name = ".".join(keys)
-    if issue["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        message = "there is no such setting; `poolwise run --help` tells where all of them are described"
-    if issue["type"] == "missing":
-        return f"{path}: {name} is missing. Add it."
-    if any(name.startswith(change) for change in changed):
-        return f"--set {name}: {message}."
-    line = _line(text, keys)
-    where = f"{path}:{line}" if line else str(path)
-    given = "" if isinstance(issue["input"], dict) else f" (it is {issue['input']!r})"
-    return f"{where}: {name}: {message.rstrip('.')}{given}." if name else f"{where}: {message.rstrip('.')}."
-
-
-def _line(text: str, keys: Sequence[str]) -> int | None:
-    """The number of the line where a setting stands, or its section if the setting is not found."""
-    best, section = None, ""
-    for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[+\s*([^\]]+?)\s*\]+", line)
-        if header:
-            section = header[1]
-            if section and section == ".".join(keys[: section.count(".") + 1]):
-                best = number
-            continue
-        key = re.match(r"\s*([\w.-]+)\s*=", line)
-        full = ".".join(filter(None, [section, key[1] if key else ""]))
-        if key and full == ".".join(keys[: full.count(".") + 1]):
-            return number
-    return best

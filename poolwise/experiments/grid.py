@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import queue
-import re
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -13,24 +12,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from poolwise.errors import PoolwiseError
+from poolwise.errors import FileError, PoolwiseError, StateError
+from poolwise.experiments.build import forget
+from poolwise.experiments.checks import build_parts
 from poolwise.experiments.config import Config
-from poolwise.experiments.run import Run, execute, finished
+from poolwise.experiments.records import read_rounds
+from poolwise.experiments.run import Run, change, execute, finished
 from poolwise.learning.rounds import Round
 
-# How often (seconds) the process that watches looks for news.
-_LOOK = 0.2
+# Seconds between two checks for news from the runs.
+_WAIT = 0.2
 
 
 @dataclass
 class Progress:
-    """How far a run is, for whoever shows it.
+    """How far a run is.
 
     Attributes:
         run: which run.
-        started: when it was started in this session, or None.
+        started: when this process started it, or None.
         rounds: the rounds known so far.
-        early: how many of them were there from an earlier start.
+        early: how many of them are from an earlier start.
         error: what went wrong, or None.
         done: whether it has come to its end.
     """
@@ -54,7 +56,7 @@ class Progress:
         return None if metrics is None else metrics["accuracy"]
 
     def seconds_left(self, now: float) -> float | None:
-        """An estimate from the rounds done in this session, None while there are none."""
+        """An estimate from the rounds done since it was started, None while there are none."""
         fresh = len(self.rounds) - self.early
         if self.started is None or fresh < 1 or self.done:
             return None
@@ -69,34 +71,78 @@ Show = Callable[[Sequence[Progress]], None]
 def runs_of(config: Config, folder: Path) -> list[Run]:
     """The runs of an experiment, seed by seed, so that what is finished first can be compared."""
     return [
-        Run(config, method, seed, folder / config.name / _slug(method.label) / f"seed-{seed}")
+        Run(config, method, seed, folder / config.name / method.folder / f"seed-{seed}")
         for seed in config.seeds
         for method in config.acquisition.methods
     ]
 
 
+def plan(config: Config, folder: Path) -> list[Progress]:
+    """All runs of an experiment, with what is known from their folders; nothing is written.
+
+    A run whose folder is damaged has its error already. If runs were made with other settings, that is an error of the
+    whole experiment: their results would be taken for those of this configuration.
+    """
+    progress = [Progress(run) for run in runs_of(config, folder)]
+    changed = []
+    for entry in progress:
+        try:
+            different = change(entry.run)
+            if different is not None:
+                changed.append((entry.run, different))
+            else:
+                entry.done = finished(entry.run)
+        except PoolwiseError as error:
+            entry.error = str(error)
+    if changed:
+        run, different = changed[0]
+        number = "1 run" if len(changed) == 1 else f"{len(changed)} runs"
+        raise StateError(
+            f"{folder / config.name} has {number} with other settings: {different} (in {run.folder}). Use another "
+            "output folder (-o), another name in the configuration, or remove the old runs."
+        )
+    return progress
+
+
 def execute_all(config: Config, folder: Path, jobs: int = 1, show: Show = lambda progress: None) -> list[Progress]:
     """Do all runs that are not finished; one that fails does not stop the others.
+
+    Before anything is written, the data are read and the network is built once. What cannot work is an error then.
 
     Args:
         config: the experiment.
         folder: where runs are kept.
         jobs: how many at a time, each in a process of its own; 1 runs in this process.
-        show: called with the progress of all runs whenever there is news, and a few times a second.
+        show: called with the progress of all runs whenever there is news, and a few times per second.
     """
-    progress = [Progress(run) for run in runs_of(config, folder)]
-    waiting = []
-    for entry in progress:
-        entry.done = finished(entry.run.folder)
-        if not entry.done:
-            waiting.append(entry)
+    progress = plan(config, folder)
+    waiting = [entry for entry in progress if not entry.done and entry.error is None]
     show(progress)
+    if waiting:
+        build_parts(config, waiting[0].run.seed)
     if jobs == 1 or len(waiting) <= 1:
         for entry in waiting:
             _here(entry, lambda: show(progress))
     else:
+        forget()
         _apart(waiting, min(jobs, len(waiting)), lambda: show(progress))
     return progress
+
+
+def failures(progress: Sequence[Progress]) -> list[str]:
+    """What went wrong: each error once, with the runs that it stopped."""
+    stopped: dict[str, list[Progress]] = {}
+    for entry in progress:
+        if entry.error is not None:
+            stopped.setdefault(entry.error.replace(str(entry.run.folder), ""), []).append(entry)
+    return [f"{_named(entries, len(progress))}: {entries[0].error}" for entries in stopped.values()]
+
+
+def _named(entries: Sequence[Progress], total: int) -> str:
+    names = [f"{entry.run.method.label}, seed {entry.run.seed}" for entry in entries]
+    if len(names) == 1:
+        return names[0]
+    return f"{len(names)} of {total} runs ({'; '.join(names[:3])}{'; ...' if len(names) > 3 else ''})"
 
 
 def _here(entry: Progress, news: Callable[[], None]) -> None:
@@ -105,7 +151,7 @@ def _here(entry: Progress, news: Callable[[], None]) -> None:
 
     def report(stage: str, done: int, total: int) -> None:
         nonlocal shown
-        if time.monotonic() - shown > _LOOK:
+        if time.monotonic() - shown > _WAIT:
             shown = time.monotonic()
             news()
 
@@ -123,12 +169,15 @@ def _here(entry: Progress, news: Callable[[], None]) -> None:
 
 
 def _early(run: Run) -> int:
-    path = run.folder / "rounds.jsonl"
-    return len(path.read_text().splitlines()) if path.exists() else 0
+    """How many rounds an earlier start has recorded."""
+    try:
+        return len(read_rounds(run.folder))
+    except FileError:
+        return 0
 
 
 def _apart(waiting: list[Progress], jobs: int, news: Callable[[], None]) -> None:
-    """Runs in processes; what those have to say comes through a queue."""
+    """Do runs in processes of their own, which report through a queue."""
     context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
     pool = ProcessPoolExecutor(jobs, context, _begin, (messages, os.getpid()))
@@ -144,7 +193,7 @@ def _apart(waiting: list[Progress], jobs: int, news: Callable[[], None]) -> None
         _listen(messages, waiting)
         news()
     except BaseException:
-        # Everything that counts is on the disk: the processes need not be waited for.
+        # All results are on the disk, so there is no need to wait for the processes.
         for process in list((pool._processes or {}).values()):
             process.kill()
         pool.shutdown(wait=False, cancel_futures=True)
@@ -157,7 +206,7 @@ def _settle(future: "Future[None]", entry: Progress) -> None:
     if isinstance(error, PoolwiseError):
         entry.error = str(error)
     elif isinstance(error, BrokenProcessPool):
-        entry.error = "its process was killed, perhaps for lack of memory. Run the same command to go on."
+        entry.error = "its process was killed, perhaps for lack of memory. Run the same command to resume."
     elif error is not None:
         raise error
     else:
@@ -167,7 +216,7 @@ def _settle(future: "Future[None]", entry: Progress) -> None:
 def _listen(messages: Any, waiting: list[Progress]) -> None:
     try:
         while True:
-            number, early, record = messages.get(timeout=_LOOK)
+            number, early, record = messages.get(timeout=_WAIT)
             entry = waiting[number]
             if entry.started is None:
                 entry.started, entry.early = time.monotonic(), early
@@ -182,22 +231,17 @@ _parent = 0
 
 
 def _begin(messages: Any, parent: int) -> None:
-    """Set up a process: it listens to the one that started it, and to nobody else."""
+    """Set up a process."""
     global _messages, _parent
     _messages, _parent = messages, parent
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its processes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its processes
 
 
 def _task(number: int, run: Run) -> None:
     def report(stage: str, done: int, total: int) -> None:
-        if os.getppid() != _parent:  # the parent was killed: do not go on without it
+        if os.getppid() != _parent:  # the parent was killed: stop too
             os._exit(1)
 
     early = _early(run)
     _messages.put((number, early, None))
     execute(run, report, lambda record: _messages.put((number, early, record)))
-
-
-def _slug(label: str) -> str:
-    """A name for a folder."""
-    return re.sub(r"[^A-Za-z0-9.=-]+", "_", label)

@@ -1,46 +1,54 @@
 """One run: a method and a seed of an experiment, in a folder of its own, resumable at any moment."""
 
-import importlib.metadata
-import io
-import json
-import platform
-import sys
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 
 from poolwise.arrays import Array
-from poolwise.errors import StateError
-from poolwise.experiments.build import Split, posterior, split, start
-from poolwise.experiments.config import Config, MethodConfig
+from poolwise.errors import FileError, PoolwiseError, StateError
+from poolwise.experiments.build import Split, source
+from poolwise.experiments.checks import Parts, build_parts
+from poolwise.experiments.config import Config, MethodConfig, short_text
+from poolwise.experiments.records import (
+    DESCRIPTION,
+    ROUNDS,
+    read_description,
+    read_rounds,
+    write_description,
+    write_rounds,
+)
+from poolwise.experiments.samples import write_samples
+from poolwise.learning.checkpoint import STATE
 from poolwise.learning.learner import ActiveLearner
 from poolwise.learning.rounds import Round
 from poolwise.learning.simulation import simulate
 from poolwise.parallel import threads_an_operation
 from poolwise.progress import Report, silent
-from poolwise.storage import FolderLock, make_folder, read_json, replacing, write_json
+from poolwise.storage import FolderLock, make_folder, read_json
 
-_PACKAGES = ("poolwise", "torch", "numpy", "scikit-learn")
-_OPTIONAL = ("transformers",)  # where it was used
+CHECKPOINT = "checkpoint"
 
-# Pictures of at most so many picks of a round are kept, for the report.
-_THUMBNAILS = 20
+# Settings on which no result depends: a run may be resumed with another value.
+_FREE = ("memory",)
 
 Listener = Callable[[Round], None]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of an experiment.
+    """One run of an experiment: what to do, and where its records go.
 
     Attributes:
         config: the experiment.
         method: the method.
         seed: the seed.
-        folder: where it is kept.
+        folder: where its records are kept.
     """
 
     config: Config
@@ -49,7 +57,7 @@ class Run:
     folder: Path
 
     def description(self) -> dict[str, Any]:
-        """All that the run depends on, and the versions it is made with."""
+        """All that the run depends on."""
         config = self.config.model_dump(mode="json")
         config["acquisition"]["methods"] = [self.method.model_dump(mode="json")]
         config["seeds"] = [self.seed]
@@ -66,125 +74,174 @@ class Run:
         }
 
 
+class Change(NamedTuple):
+    """A setting that is not what it was: its dotted name, what it was, and what it is now."""
+
+    name: str
+    before: object
+    now: object
+
+    def __str__(self) -> str:
+        return f"{self.name} is {short_text(self.before)} there and {short_text(self.now)} here"
+
+
 def execute(run: Run, report: Report = silent, listener: Listener = lambda entry: None) -> list[Round]:
     """Do a run, or what is left of it, and keep its records; a run that is finished is left as it is.
+
+    Nothing is written before the data are read and the network is built, so a configuration that cannot be used leaves
+    nothing behind.
 
     Args:
         run: which one.
         report: told about progress inside a round.
         listener: told about every round, also those of an earlier start.
     """
-    make_folder(run.folder)
-    with FolderLock(run.folder), threads_an_operation(run.config.threads):
-        parts = split(run.config.data, run.seed, run.config.model.tokens, report)
-        _describe(run)
-        learner = ActiveLearner(
-            posterior(run.config, parts, run.seed),
-            start(run.config, parts, run.seed),
-            run.method.name,
-            run.config.acquisition.batch_size,
-            run.folder / "checkpoint",
-            run.seed,
-            test=parts.test,
-            validation=parts.validation,
-            memory=run.config.memory,
-            self_contained=False,
-            report=report,
-            **run.method.parameters,
+    with threads_an_operation(run.config.threads):
+        parts = build_parts(run.config, run.seed, report)
+        make_folder(run.folder)
+        with FolderLock(run.folder):
+            _describe(run)
+            resumed = (run.folder / CHECKPOINT / STATE).exists()
+            with _from_checkpoint(run, resumed, expected=StateError):
+                learner = _learner(run, parts, report)
+            for earlier in learner.rounds:
+                listener(earlier)
+            _write_records(run, learner.rounds, parts.split)
+            rounds = simulate(learner, parts.split.pool.labels, run.config.acquisition.labels)
+            while True:
+                # A damaged checkpoint that could be loaded shows in the first round after it, if at all.
+                with _from_checkpoint(run, resumed, expected=PoolwiseError):
+                    entry = next(rounds, None)
+                if entry is None:
+                    return list(learner.rounds)
+                resumed = False
+                _write_records(run, learner.rounds, parts.split)
+                listener(entry)
+
+
+def finished(run: Run) -> bool:
+    """Whether a run has come to its end, with the settings that it has now.
+
+    A run whose rounds cannot be read is not finished: its checkpoint has them, and they are written again.
+    """
+    if change(run) is not None:
+        return False
+    try:
+        rounds = read_rounds(run.folder)
+    except FileError:
+        return False
+    return bool(rounds) and rounds[-1].final and (run.folder / DESCRIPTION).exists()
+
+
+def change(run: Run) -> Change | None:
+    """The first setting that differs from those of the records in the run's folder, or None.
+
+    Records without a round are not worth keeping: they are replaced, whatever their settings.
+    """
+    return _changed(run) if _has_rounds(run.folder) else None
+
+
+def _changed(run: Run) -> Change | None:
+    before = read_description(run.folder).get("config")
+    if not isinstance(before, dict):
+        raise FileError(
+            f"{run.folder / DESCRIPTION} is damaged: it has no configuration. Restore the file from a copy; or remove "
+            f"the folder {run.folder}, and `poolwise run` does this run again."
         )
-        for entry in learner.rounds:
-            listener(entry)
-        _write_records(run, learner.rounds, parts)
-        labels = parts.pool.labels
-        for entry in simulate(learner, labels, run.config.acquisition.labels):
-            _write_records(run, learner.rounds, parts)
-            listener(entry)
-        return list(learner.rounds)
+    # Fills in the defaults of settings that did not exist when the run was made.
+    with suppress(ValidationError, RecursionError, PoolwiseError):
+        before = Config.model_validate(before).model_dump(mode="json")
+    now = run.description()["config"]
+    return _difference({**before, **dict.fromkeys(_FREE)}, {**now, **dict.fromkeys(_FREE)})
 
 
-def finished(folder: Path) -> bool:
-    """Whether a run has come to its end."""
-    path = folder / "rounds.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    return bool(lines) and bool(json.loads(lines[-1])["final"])
+def _difference(before: Any, now: Any, name: str = "") -> Change | None:
+    if isinstance(before, dict) and isinstance(now, dict):
+        names = (_difference(before.get(key), now.get(key), f"{name}.{key}".strip(".")) for key in {**before, **now})
+        return next((found for found in names if found is not None), None)
+    return None if before == now else Change(name, before, now)
 
 
-def versions() -> dict[str, str]:
-    """What the numbers of a run may depend on."""
-    imported = [name for name in _OPTIONAL if name in sys.modules]
-    packages = {name: importlib.metadata.version(name) for name in (*_PACKAGES, *imported)}
-    return {"python": platform.python_version(), "machine": platform.machine(), **packages}
+def _has_rounds(folder: Path) -> bool:
+    """Whether anything of value is in a folder: a round, or what cannot be read and may be one."""
+    records, state = folder / ROUNDS, folder / CHECKPOINT / STATE
+    if records.exists() and (not records.is_file() or records.stat().st_size):
+        return True
+    if not state.exists():
+        return False
+    try:
+        content = read_json(state)
+    except FileError:
+        return True
+    return not isinstance(content, dict) or content.get("rounds") != []
 
 
 def _describe(run: Run) -> None:
     """Write what the run is, or make sure that it is the same as before."""
-    path, wanted = run.folder / "run.json", run.description()
-    if path.exists():
-        before = read_json(path)
-        name = _difference(before["config"], wanted["config"])
-        if name is not None:
+    kept = _has_rounds(run.folder)
+    try:
+        different = _changed(run)
+    except FileError:
+        if kept:
+            raise
+    else:
+        if different is None:
+            return
+        if kept:
             raise StateError(
-                f"{run.folder} holds a run with another {name}. Use another output folder (-o), another name in the "
-                "configuration, or remove that folder."
+                f"{run.folder} has a run with other settings: {different}. Use another output folder (-o), another "
+                "name in the configuration, or remove that folder."
             )
-        return
-    write_json(path, {**wanted, "versions": versions()})
+    shutil.rmtree(run.folder / CHECKPOINT, ignore_errors=True)
+    write_description(run.folder, run.description())
 
 
-def _difference(before: Any, now: Any, name: str = "") -> str | None:
-    """The dotted name of the first setting that differs."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        names = (_difference(before.get(key), now.get(key), f"{name}.{key}".strip(".")) for key in {**before, **now})
-        return next((found for found in names if found is not None), None)
-    return None if before == now else name
+def _learner(run: Run, parts: Parts, report: Report) -> ActiveLearner:
+    return ActiveLearner(
+        parts.posterior,
+        parts.pool,
+        run.method.name,
+        run.config.acquisition.batch_size,
+        run.folder / CHECKPOINT,
+        run.seed,
+        test=parts.split.test,
+        validation=parts.split.validation,
+        memory=run.config.memory,
+        self_contained=False,
+        report=report,
+        **run.method.parameters,
+    )
+
+
+@contextmanager
+def _from_checkpoint(run: Run, resumed: bool, expected: type[PoolwiseError]) -> Iterator[None]:
+    """Whatever a damaged checkpoint makes the learner stumble over, as an error that says the way out.
+
+    Args:
+        run: the run.
+        resumed: whether there was a checkpoint.
+        expected: errors that have another cause, and a message of their own.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not resumed or isinstance(error, expected):
+            raise
+        reason = (str(error) or type(error).__name__).split("\n")[0].rstrip(".")
+        raise FileError(
+            f"cannot resume from {run.folder / CHECKPOINT}: {reason}. Remove the folder {run.folder}, and "
+            "`poolwise run` does this run again, with the same result."
+        ) from error
 
 
 def _write_records(run: Run, rounds: tuple[Round, ...], parts: Split) -> None:
-    """All rounds so far, a line each, and pictures of the first and the last picks."""
-    lines = [json.dumps(_record(entry, parts)) for entry in rounds]
-    with replacing(run.folder / "rounds.jsonl") as file:
-        file.write("".join(line + "\n" for line in lines).encode())
-    asked = [entry for entry in rounds if entry.indices]
-    images = getattr(parts.pool, "images", None)
-    if images is None or not asked:
-        return
-    pictures: dict[str, Array] = {}
-    for entry in (asked[0], asked[-1]):
-        picked = images(np.array(entry.indices[:_THUMBNAILS]))
-        if picked is not None:
-            pictures[f"round-{entry.round}"] = picked
-    if pictures:
-        with replacing(run.folder / "thumbnails.npz") as file:
-            content = io.BytesIO()
-            np.savez_compressed(content, **pictures)  # type: ignore[arg-type]
-            file.write(content.getvalue())
+    write_rounds(run.folder, rounds, parts.pool.labels, parts.origins)
+    write_samples(run.folder, rounds, getattr(parts.pool, "images", None), _texts(run.config, parts))
 
 
-def _record(entry: Round, parts: Split) -> dict[str, Any]:
-    """A round as it is kept: positions in the training set, the labels that were given, one number of information."""
-    picks = np.array(entry.indices, np.int64)
-    labels = np.empty(0, np.int64) if parts.pool.labels is None else parts.pool.labels[picks]
-    diagnostics = None
-    if entry.diagnostics is not None:
-        curve = entry.diagnostics["information"]
-        kept = ("ceiling", "saturated_at", "pairs", "rows")
-        diagnostics = {
-            **{name: entry.diagnostics[name] for name in kept},
-            "information": None if curve is None else curve[-1],
-        }
-    return {
-        "round": entry.round,
-        "labelled": entry.labelled,
-        "metrics": entry.metrics,
-        "validation": entry.validation,
-        "agreement": entry.agreement,
-        "seconds": entry.seconds,
-        "indices": picks.tolist(),
-        "scores": list(entry.scores),
-        "labels": labels.tolist(),
-        "classes": len(np.unique(labels)),
-        "distinct": len(np.unique(parts.origins[picks])),
-        "diagnostics": diagnostics,
-        "final": entry.final is not None,
-        "stopped": entry.final,
-    }
+def _texts(config: Config, parts: Split) -> Callable[[Array], list[str]] | None:
+    """From positions in the pool to the texts as they were read, before any encoding; None where there are none."""
+    train = source(config.data)[0]
+    if not isinstance(train.batch(np.arange(1)), list):
+        return None
+    return lambda picks: [str(text) for text in train.batch(parts.origins[picks])]

@@ -1,5 +1,5 @@
 """From the records of runs to tables, figures and one HTML page."""
 
-from poolwise.reports.page import write_report
+from poolwise.reports.report import Report, make_report, write_report
 
-__all__ = ["write_report"]
+__all__ = ["Report", "make_report", "write_report"]

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from poolwise.arrays import Array
-from poolwise.reports.records import Run
+from poolwise.experiments.records import RunRecord
 
 BASELINE = "random"
 
@@ -22,10 +22,10 @@ class Comparable:
         everything: all runs of the setting.
     """
 
-    everything: tuple[Run, ...]
+    everything: tuple[RunRecord, ...]
 
     @cached_property
-    def runs(self) -> dict[str, dict[int, Run]]:
+    def runs(self) -> dict[str, dict[int, RunRecord]]:
         """The runs to compare, by label and seed."""
         finished = any(run.finished for run in self.everything)
         chosen = [run for run in self.everything if (run.finished if finished else run.rounds)]
@@ -35,7 +35,7 @@ class Comparable:
         }
 
     @cached_property
-    def unfinished(self) -> list[Run]:
+    def unfinished(self) -> list[RunRecord]:
         """Runs that have not come to their end, whether they are compared or not."""
         return [run for run in self.everything if not run.finished]
 

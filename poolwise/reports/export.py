@@ -1,21 +1,35 @@
-"""The tables of a report as flat rows, one number a field, for other programs."""
+"""The tables of a report as flat rows, one number per field, for other programs."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from functools import partial
 
+from poolwise.experiments.records import Setting
 from poolwise.reports.comparable import Comparable
+from poolwise.reports.labels import labels_needed, labels_saved, round_accuracies
 from poolwise.reports.paired import Difference
 from poolwise.reports.profiles import Profile
-from poolwise.reports.records import Setting
 from poolwise.reports.tables import STAGES, curves, difference_curves, summaries
 
 Row = dict[str, object]
 
 
-def tables_as_rows(groups: Mapping[Setting, Comparable]) -> dict[str, list[Row]]:
-    """The rows of each table, all settings together; accuracies are shares and times seconds."""
+def tables_as_rows(groups: Mapping[Setting, Comparable], accuracies: Sequence[float] = ()) -> dict[str, list[Row]]:
+    """The rows of each table, all settings together; accuracies are shares and times seconds.
+
+    Args:
+        groups: the runs of each setting.
+        accuracies: for which the labels needed are wanted; a few round ones by default.
+    """
     comparable = {setting: group for setting, group in groups.items() if group.labelled}
-    makers = {"summary": _summary, "curves": _curves, "differences": _differences}
+    makers: dict[str, Callable[[Comparable], Iterator[Row]]] = {
+        "summary": _summary,
+        "curves": _curves,
+        "differences": _differences,
+        "labels-saved": _labels_saved,
+        "labels-needed": partial(_labels_needed, accuracies=accuracies),
+    }
     return {
         name: [{**setting._asdict(), **row} for setting, group in comparable.items() for row in make(group)]
         for name, make in makers.items()
@@ -70,6 +84,21 @@ def _differences(group: Comparable) -> Iterator[Row]:
                 "label": curve.label, "seeds": curve.seeds,
                 "labelled": labelled, "mean": mean, "low": low, "high": high,
             }  # fmt: skip
+
+
+def _labels_saved(group: Comparable) -> Iterator[Row]:
+    for saved in labels_saved(group):
+        yield {**_finite(asdict(saved)), "reached": saved.reached}
+
+
+def _labels_needed(group: Comparable, accuracies: Sequence[float]) -> Iterator[Row]:
+    for needed in labels_needed(group, accuracies or round_accuracies(group)):
+        yield {**_finite(asdict(needed)), "reached": math.isfinite(needed.labels)}
+
+
+def _finite(row: Row) -> Row:
+    """Nothing in place of infinity, which stands for what was never reached."""
+    return {name: "" if isinstance(value, float) and math.isinf(value) else value for name, value in row.items()}
 
 
 def profiles_as_rows(profiles: Iterable[Profile]) -> list[Row]:

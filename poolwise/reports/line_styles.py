@@ -1,33 +1,45 @@
-"""How each method looks, the same in every figure of a section: told apart by colour, by marker and by dashes."""
+"""How the line of each method is drawn, the same in every figure of a section: by colour, marker and dashes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from poolwise.reports.comparable import BASELINE
 
-# Okabe and Ito's colours, told apart by colour-blind readers, without black (for random) and the yellow that
-# vanishes on white paper. Six colours and seven markers meet again only after 42 methods.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Ten colours on white and ten on a dark page, in the same order. They were chosen so that all of them, and the ink of
+# random, stay apart for normal sight and for all three kinds of colour blindness; the tests measure it.
+COLOURS = (
+    "#0077aa", "#dd6600", "#009977", "#aa44ff", "#dd0044", "#550088", "#ff44dd", "#004400", "#0000ff", "#772266",
+)  # fmt: skip
+DARK_COLOURS = (
+    "#44aaee", "#ff8833", "#33cc99", "#8855ff", "#ee1133", "#ccaacc", "#bb55aa", "#aaee88", "#ffcc00", "#669955",
+)  # fmt: skip
+RANDOM_COLOUR, DARK_RANDOM_COLOUR = "#222222", "#eeeeee"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_DASHES = ("-", "-.", ":")
+_DASHES = ("-", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+
+Dashes = str | tuple[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Look:
-    """Colour, marker and line style, as Matplotlib names them."""
+class LineStyle:
+    """Colour, marker and dashes, as Matplotlib names them."""
 
     colour: str
     marker: str
-    dashes: str
+    dashes: Dashes
 
 
-RANDOM = Look("#4d4d4d", "", "--")
+RANDOM = LineStyle(RANDOM_COLOUR, "", "--")
 
 
-def choose_looks(methods: Mapping[str, str]) -> dict[str, Look]:
-    """A look for every label, given the method of each; random is always dashed grey."""
+def choose_line_styles(methods: Mapping[str, str]) -> dict[str, LineStyle]:
+    """A style for every label, given the method of each. Random is always dashed, in the colour of text.
+
+    Colours do not repeat among ten methods. After that, colour and dashes together do not repeat among forty, nor do
+    colour, marker and dashes among 280.
+    """
     chosen = {label: RANDOM for label, method in methods.items() if method == BASELINE}
     for i, label in enumerate(sorted(methods.keys() - chosen.keys())):
-        dashes = _DASHES[i // len(_COLOURS) % len(_DASHES)]
-        chosen[label] = Look(_COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)], dashes)
+        dashes = _DASHES[i // len(COLOURS) % len(_DASHES)]
+        chosen[label] = LineStyle(COLOURS[i % len(COLOURS)], _MARKERS[i % len(_MARKERS)], dashes)
     return chosen

@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: few digits, a true minus sign, a dash for what is not known."""
+"""Numbers for readers: few digits, a true minus sign, a dash for what is not known."""
 
 import math
 
@@ -7,9 +7,9 @@ from poolwise.reports.paired import Difference
 UNKNOWN = "–"
 
 
-def percent(share: float) -> str:
+def percent(share: float, digits: int = 1) -> str:
     """`0.8734` as `87.3`."""
-    return f"{100 * share:.1f}" if math.isfinite(share) else UNKNOWN
+    return f"{100 * share:.{digits}f}" if math.isfinite(share) else UNKNOWN
 
 
 def points(value: float, of: Difference) -> str:

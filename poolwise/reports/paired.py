@@ -93,7 +93,7 @@ def interval(differences_S_L: Array) -> tuple[Array, Array, Array]:
 
 
 def difference(values: dict[int, float], baseline: dict[int, float]) -> Difference:
-    """Compare two methods by one number a seed."""
+    """Compare two methods by one number per seed."""
     seeds = sorted(values.keys() & baseline.keys())
     differences_S_1 = np.array([[values[seed] - baseline[seed]] for seed in seeds]).reshape(-1, 1)
     mean, low, high = (float(column[0]) for column in interval(differences_S_1))

@@ -27,7 +27,7 @@ class Profile:
     Attributes:
         label: the method.
         tau_T: `[T]` performance ratios, from 1 to the largest that occurs.
-        share_T: `[T]` share of the problems on which the method is at most so much worse than the best.
+        share_T: `[T]` share of the problems on which the method is at most this many times as bad as the best.
         low_T: `[T]` lower end of the bootstrap band.
         high_T: `[T]` upper end.
         area: mean of the share over the ratios, between 0 and 1: the profile in one number.

@@ -1,4 +1,4 @@
-"""Tables of a comparison, as plain data: curves, differences from random along them, and a summary a method."""
+"""Tables of a comparison, as plain data: curves, differences from random along them, and a summary of each method."""
 
 import math
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from statistics import mean, median
 import numpy as np
 
 from poolwise.arrays import Array
+from poolwise.experiments.records import RunRecord
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.paired import Difference, difference, interval
-from poolwise.reports.records import Run
 
 STAGES = ("train", "predict", "select")
 
@@ -77,7 +77,7 @@ class Summary:
         area: mean accuracy over the curve.
         final_difference: of `final` from random, or None without random and for random itself.
         area_difference: of `area`.
-        seconds: mean wall time a round of `train`, `predict` and `select`.
+        seconds: mean wall time per round of `train`, `predict` and `select`.
         batches: how many batches were picked.
         saturated: how many of them saturated.
         saturated_at: median number of picks after which those did, or None.
@@ -184,7 +184,7 @@ def _deviation(values_S: Array) -> Array:
     return np.asarray(values_S.std(0, ddof=1))
 
 
-def _seconds(runs: list[Run], stage: str) -> float:
+def _seconds(runs: list[RunRecord], stage: str) -> float:
     """Mean wall time of a stage over the rounds that had it; the last round of a run selects nothing."""
     rounds = [round for run in runs for round in run.rounds if round.picks or stage != "select"]
     times = [round.seconds[stage] for round in rounds if stage in round.seconds]
