@@ -7,12 +7,12 @@ import numpy as np
 
 from poolwise.arrays import Array, as_view
 from poolwise.data.examples import Examples, TensorExamples, TextExamples
-from poolwise.data.formats.source import Raw, Source
+from poolwise.data.formats.official import OfficialSplit, Raw
 from poolwise.data.hub import read_hub
 from poolwise.data.labels import number
 from poolwise.data.repeats import Repeated
 from poolwise.data.search import VARIABLE, places, search
-from poolwise.data.specs import SPECS, Kind, Spec, find_spec
+from poolwise.data.specs import SPECS, InputKind, Spec, find_spec
 from poolwise.errors import FileError, ParameterError
 
 
@@ -40,7 +40,7 @@ class DataSet:
         return self.spec.name
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> InputKind:
         """Images or texts."""
         return self.spec.kind
 
@@ -168,7 +168,7 @@ def _check_counts(spec: Spec, labels: Array, count: int, classes: int, where: st
         )
 
 
-def _check_contents(spec: Spec, source: Source, raw: Raw, where: str) -> None:
+def _check_contents(spec: Spec, source: OfficialSplit, raw: Raw, where: str) -> None:
     """Refuse contents that differ from what is known of this set, or are known to be of another.
 
     MNIST, Fashion-MNIST and KMNIST share their file names, counts and shapes: nothing else tells them apart.

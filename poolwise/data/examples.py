@@ -304,14 +304,14 @@ def as_examples(data: object, labels: object = None) -> Examples:
         return TextExamples(data, labels)
     if isinstance(data, str | bytes | Mapping):
         raise ParameterError(
-            f"data must be a tensor, an array, a table, a list of texts or a Dataset, not a single {type(data).__name__}."
-            " For files, use open_data(path)."
+            f"data must be a tensor, an array, a table, a list of texts or a Dataset, not one {type(data).__name__}. For "
+            "files, use open_data(path)."
         )
     if hasattr(data, "__getitem__") and _has_length(data):
         return DatasetExamples(data, labels)
     raise ParameterError(
-        f"data must be a tensor, an array, a table, a pair (inputs, labels), a list of texts or a Dataset with a length, "
-        f"not {type(data).__name__}. A sparse matrix must be made dense first, with .toarray()."
+        "data must be a tensor, an array, a table, a pair (inputs, labels), a list of texts or a Dataset with a "
+        f"length, not {type(data).__name__}. A sparse matrix must be made dense first, with .toarray()."
     )
 
 

@@ -162,4 +162,3 @@ def _is_missing(item: object) -> bool:
 
 def _example(array: Array) -> str:
     return f"{array.dtype} such as {array[0]!r}" if len(array) else str(array.dtype)
-

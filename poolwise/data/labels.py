@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-
 from torch import Tensor
 
 from poolwise.arrays import Array

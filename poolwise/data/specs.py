@@ -8,20 +8,20 @@ from typing import Literal
 from poolwise.data.formats.cifar import Cifar
 from poolwise.data.formats.digits import Digits
 from poolwise.data.formats.idx import Idx
-from poolwise.data.formats.source import Source
+from poolwise.data.formats.official import OfficialSplit
 from poolwise.data.formats.svhn import Svhn
-from poolwise.data.formats.texts import Layout, Texts
+from poolwise.data.formats.texts import TextColumns, Texts
 from poolwise.errors import ParameterError
 
-Kind = Literal["image", "text"]
+InputKind = Literal["image", "text"]
 
 
 @dataclass(frozen=True)
 class Form:
     """One form in which a data set is distributed: where its two splits are."""
 
-    train: Source
-    test: Source
+    train: OfficialSplit
+    test: OfficialSplit
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Spec:
 
     name: str
     title: str
-    kind: Kind
+    kind: InputKind
     count: tuple[int, int]
     class_count: int
     home: str
@@ -107,16 +107,16 @@ def _emnist(split: str) -> Form:
     return Form(train, test)
 
 
-def _texts(*layouts: Layout) -> Form:
+def _texts(*layouts: TextColumns) -> Form:
     return Form(Texts("train.csv", layouts), Texts("test.csv", layouts))
 
 
 def _cachopo(name: str) -> tuple[Form, ...]:
     """A collection of Cardoso-Cachopo's: as it comes, a class, a tab and a text on each line; or as CSV."""
-    lines = Layout(("class", "text"), text=(1,), label=0, header=False)
+    lines = TextColumns(("class", "text"), text=(1,), label=0, header=False)
     return (
         Form(Texts(f"{name}-train-all-terms.txt", (lines,)), Texts(f"{name}-test-all-terms.txt", (lines,))),
-        _texts(Layout(("text", "label"), text=(0,), label=1)),
+        _texts(TextColumns(("text", "label"), text=(0,), label=1)),
     )
 
 
@@ -276,9 +276,11 @@ _TABLE = (
         home="https://github.com/mhjabreel/CharCnn_Keras/tree/master/data/ag_news_csv",
         forms=(
             _texts(
-                Layout(_AG_NEWS, text=(1, 2), label=0, first=1),
-                Layout(("text", "label"), text=(0,), label=1, first=0),  # as on the hub, which counts from 0
-                Layout(_AG_NEWS, text=(1, 2), label=0, first=1, header=False),  # fits any three columns, so it is last
+                TextColumns(_AG_NEWS, text=(1, 2), label=0, first=1),
+                TextColumns(("text", "label"), text=(0,), label=1, first=0),  # as on the hub, which counts from 0
+                TextColumns(
+                    _AG_NEWS, text=(1, 2), label=0, first=1, header=False
+                ),  # fits any three columns, so it is last
             ),
         ),
         folders=("ag_news", "ag_news_csv"),
@@ -292,7 +294,7 @@ _TABLE = (
         count=(10_003, 3_080),
         class_count=77,
         home="https://github.com/PolyAI-LDN/task-specific-datasets",
-        forms=(_texts(Layout(("text", "category"), text=(0,), label=1)),),
+        forms=(_texts(TextColumns(("text", "category"), text=(0,), label=1)),),
         folders=("banking_data",),
         hub=Hub("legacy-datasets/banking77", "text"),
     ),

@@ -8,7 +8,7 @@ import numpy as np
 
 from poolwise.arrays import Array
 from poolwise.data.formats.files import open_bytes
-from poolwise.data.formats.source import Raw
+from poolwise.data.formats.official import Raw
 from poolwise.errors import FileError
 
 _SHAPE = (3, 32, 32)

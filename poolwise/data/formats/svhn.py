@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from poolwise.data.formats.files import open_bytes, package
-from poolwise.data.formats.source import Raw
+from poolwise.data.formats.official import Raw
 from poolwise.errors import FileError
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from poolwise.data.formats.official import Raw
 from poolwise.data.formats.rows import read_rows
-from poolwise.data.formats.source import Raw
 from poolwise.errors import FileError
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextColumns:
     """What the columns of a file mean.
 
     Attributes:
@@ -49,7 +49,7 @@ class Texts:
     """
 
     file: str
-    layouts: tuple[Layout, ...]
+    layouts: tuple[TextColumns, ...]
     md5: tuple[str, ...] = ()
 
     @property

@@ -23,7 +23,7 @@ class Raw:
     md5: tuple[str, ...] = ()
 
 
-class Source(Protocol):
+class OfficialSplit(Protocol):
     """One split in one official form."""
 
     @property
