@@ -8,35 +8,17 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from poolwise.experiments import Progress as RunProgress
 from poolwise.experiments.grid import Show
-from poolwise.progress import Report, silent
-
-# Work that takes less than this (seconds) shows no progress bar.
-_PATIENCE = 2.0
+from poolwise.progress import Report, terminal_bar
 
 
 @contextmanager
 def bar(quiet: bool) -> Iterator[Report]:
     """A progress bar with the time left, for a person at a terminal, once the work has taken a while."""
-    if quiet or not sys.stderr.isatty():
-        yield silent
-        return
-    started = time.monotonic()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        stages: dict[str, int] = {}
-
-        def report(stage: str, done: int, total: int) -> None:
-            if time.monotonic() - started < _PATIENCE:
-                return
-            if stage not in stages:
-                stages[stage] = shown.add_task(stage, total=total)
-            shown.update(stages[stage], completed=done, total=total)  # type: ignore[arg-type]
-
+    with terminal_bar(not quiet) as report:
         yield report
 
 

@@ -304,8 +304,8 @@ def as_examples(data: object, labels: object = None) -> Examples:
         return TextExamples(data, labels)
     if isinstance(data, str | bytes | Mapping):
         raise ParameterError(
-            f"data must be a tensor, an array, a table, a list of texts or a Dataset, not one {type(data).__name__}. For "
-            "files, use open_data(path)."
+            "data must be a tensor, an array, a table, a list of texts or a Dataset, not one "
+            f"{type(data).__name__}. For files, use open_data(path)."
         )
     if hasattr(data, "__getitem__") and _has_length(data):
         return DatasetExamples(data, labels)
