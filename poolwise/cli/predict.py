@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -46,6 +47,13 @@ def predict(
         Literal["train", "test"], typer.Option(help="Which part of a data set that is given by name.")
     ] = "train",
     root: Annotated[Path | None, typer.Option(help="A folder to look for data sets in first.")] = None,
+    text: Annotated[str | None, typer.Option(help="Of a table: the column of texts.")] = None,
+    file: Annotated[str | None, typer.Option(help="Of a table: the column of picture files.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Of a table: the character between its fields.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of a table: its encoding, such as cp1252.")] = None,
+    reader: Annotated[
+        str | None, typer.Option(help="The function that reads the data, as package.module:function.")
+    ] = None,
     dtype: Annotated[
         Literal["float16", "float32"], typer.Option(help="The type to store; float16 keeps three digits.")
     ] = "float16",
@@ -84,7 +92,9 @@ def predict(
         else _learned(inputs[0], samples)
     )
     name = str(Path(inputs[-1]).resolve()) if Path(inputs[-1]).exists() else inputs[-1]
-    data = partial(_data, name, split, None if root is None else root.resolve())
+    opening = {"text": text, "file": file, "separator": separator, "encoding": encoding, "reader": reader}
+    given = {name: value for name, value in opening.items() if value is not None}
+    data = partial(_data, name, split, None if root is None else root.resolve(), given)
     try:
         with working(engine, address), bar(quiet) as report:
             write = partial(cluster.predict, gpus=gpus) if engine == "ray" else write_predictions
@@ -111,8 +121,10 @@ def _learned(directory: str, samples: int | None) -> Posterior:
     return ActiveLearner.load(directory).posterior
 
 
-def _data(name: str, split: str, root: Path | None) -> Examples:
+def _data(name: str, split: str, root: Path | None, opening: Mapping[str, str]) -> Examples:
     if name in SPECS and not Path(name).exists():
+        if opening:
+            raise ParameterError(f"--{next(iter(opening))} is for data of your own, not for a data set by name.")
         found = load(name, root)
         return found.train if split == "train" else found.test
-    return open_data(name).examples
+    return open_data(name, **opening).examples

@@ -48,7 +48,9 @@ def resumable() -> Iterator[None]:
 def _table(progress: Sequence[RunProgress]) -> Table:
     now = time.monotonic()
     done = sum(entry.done for entry in progress)
-    table = Table("run", "round", "labels", "accuracy", "time left", box=None, pad_edge=False, header_style="bold")
+    table = Table(
+        "run", "round", "labels", "accuracy", "time left", "now", box=None, pad_edge=False, header_style="bold"
+    )
     for entry in progress:
         if entry.started is not None and not entry.done and entry.error is None:
             left = entry.seconds_left(now)
@@ -58,9 +60,10 @@ def _table(progress: Sequence[RunProgress]) -> Table:
                 f"{entry.labelled} of {entry.run.config.acquisition.labels}",
                 "-" if entry.accuracy is None else f"{entry.accuracy:.3f}",
                 "-" if left is None else clock(left),
+                entry.stage,
             )
     left_in_all = _left_in_all(progress, now)
-    table.add_row(f"{done} of {len(progress)} runs done", "", "", "", left_in_all, style="dim")
+    table.add_row(f"{done} of {len(progress)} runs done", "", "", "", left_in_all, "", style="dim")
     return table
 
 

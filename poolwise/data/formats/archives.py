@@ -1,8 +1,8 @@
 """Archives as they are distributed: the files that are wanted, extracted once into a folder beside the archive.
 
 Members are checked by the standard library's own filter for data (`tarfile.data_filter`): links, devices and paths that
-lead out of the archive are refused. No path of an archive is ever written to: every file goes into one new folder, under
-the name that was asked for.
+lead out of the archive are refused. No path of an archive is ever written to: every file goes into one new folder,
+under the name that was asked for.
 """
 
 import os

@@ -54,7 +54,7 @@ def _codec(encoding: str) -> str:
     """The name of an encoding as Python spells it."""
     try:
         name = codecs.lookup(encoding).name
-        b"".decode(name)  # which refuses what is no encoding of texts
+        b" ".decode(name, "ignore")  # which refuses what is no encoding of texts
     except (LookupError, TypeError, ValueError) as error:
         raise ParameterError(
             f"encoding must be a name that Python knows, such as utf-8, cp1252, latin-1 or utf-16, not {encoding!r}."

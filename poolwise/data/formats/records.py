@@ -58,4 +58,5 @@ def read_parquet(path: Path, *, wanted: Collection[str] = ()) -> dict[str, Array
     except FileError:
         raise
     except Exception as error:  # pyarrow has its own kinds
-        raise FileError(f"{path}: not a whole Parquet file ({error}). Write it again.") from error
+        reason = " ".join(str(error).split())
+        raise FileError(f"{path}: not a whole Parquet file ({reason}). Write it again.") from error
