@@ -19,6 +19,9 @@ _DAMAGE = (OSError, EOFError, zlib.error)
 _UNPACKED = 1 << 28
 _RATIO = 200
 
+# Bytes read at a time. A buffer is made for all that is asked for, however short the file is.
+_BLOCK = 1 << 20
+
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
@@ -38,10 +41,12 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
 def read_bytes(path: Path) -> bytes:
     """A whole file, unpacked if its name ends in `.gz`; one that was made to fill the memory is refused."""
     with open_bytes(path) as file:
-        packed = path.stat().st_size
-        content = file.read(max(_UNPACKED, _RATIO * packed) + 1)
-        check_unpacked(path, len(content), packed)
-    return content
+        packed, blocks, size = path.stat().st_size, [], 0
+        while block := file.read(_BLOCK):
+            blocks.append(block)
+            size += len(block)
+            check_unpacked(path, size, packed)
+    return b"".join(blocks)
 
 
 def check_unpacked(path: Path, size: int, packed: int) -> None:
