@@ -681,3 +681,25 @@ def test_real_data(name):
         batch = data.train.batch(np.arange(0, len(data.train), 10))
         assert batch.mean((0, 2, 3)).abs().max() < 0.03
         assert (batch.std((0, 2, 3)) - 1).abs().max() < 0.03
+
+
+# What is public
+
+
+def test_public_names_only_and_nothing_imported_that_is_not_needed():
+    import subprocess
+
+    code = """
+import sys
+import poolwise.data as data
+heavy = {"torch", "transformers", "datasets", "PIL", "pyarrow", "scipy", "sklearn", "pandas"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+assert dir(data) == sorted(data.__all__)
+for name in data.__all__:
+    assert getattr(data, name).__class__ is not type(sys), name
+data.find_spec("mnist")
+assert not (heavy - {"torch"}) & set(sys.modules), heavy & set(sys.modules)
+assert dir(data) == sorted(data.__all__)
+assert not hasattr(data, "nothing_of_this_name")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -98,6 +98,8 @@ def test_sizes_colours_and_orientation(tmp_path, draw):
     for bad in (0, (3,), (3, 4, 5), (3, 0), "x"):
         with pytest.raises(errors.ParameterError, match="size must be"):
             open_data(tmp_path, size=bad)
+    with pytest.raises(errors.FileError, match="GB of memory"):
+        open_data(tmp_path, size=10**9)
     with pytest.raises(errors.ParameterError, match="channels must be"):
         open_data(tmp_path, channels=2)
 
@@ -108,7 +110,7 @@ def test_pictures_of_every_mode(tmp_path, draw):
         grey.convert("RGB").convert(mode).save(tmp_path / f"{mode}.{'tif' if mode == 'CMYK' else 'png'}")
     assert open_data(tmp_path).examples.inputs.shape == (7, 3, 5, 5)
     Image.fromarray(np.zeros((5, 5), np.uint16)).save(tmp_path / "deep.png")
-    with pytest.raises(errors.FileError, match=r"deep.png: has more than 8 bits a pixel"):
+    with pytest.raises(errors.FileError, match=r"deep.png: has more than 8 bits per pixel"):
         open_data(tmp_path)
 
 

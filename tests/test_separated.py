@@ -148,6 +148,8 @@ def test_tables_that_cannot_be_read(tmp_path, content, match):
 
 
 def test_very_long_fields(tmp_path):
+    write(tmp_path / "t.csv", b"text,label\na," + b"9" * 5_000 + b"\nb,1\n")
+    assert open_data(tmp_path / "t.csv").labels.tolist() == [1, 0]
     before = csv.field_size_limit()
     write(tmp_path / "t.csv", b'text,label\n"' + b"x\n" * 500_000 + b'",a\n')
     assert len(everything(open_data(tmp_path / "t.csv").examples)[0]) == 1_000_000

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -121,7 +121,7 @@ def _learned(directory: str, samples: int | None) -> Posterior:
     return ActiveLearner.load(directory).posterior
 
 
-def _data(name: str, split: str, root: Path | None, opening: Mapping[str, str]) -> Examples:
+def _data(name: str, split: str, root: Path | None, opening: Mapping[str, Any]) -> Examples:
     if name in SPECS and not Path(name).exists():
         if opening:
             raise ParameterError(f"--{next(iter(opening))} is for data of your own, not for a data set by name.")

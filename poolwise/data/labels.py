@@ -80,4 +80,4 @@ def number(
 
 
 def _is_whole(name: str) -> bool:
-    return name.isascii() and name.removeprefix("-").isdecimal()
+    return len(name) < 19 and name.isascii() and name.removeprefix("-").isdecimal()

@@ -18,7 +18,12 @@ InputKind = Literal["image", "text"]
 
 @dataclass(frozen=True)
 class Form:
-    """One form in which a data set is distributed: where its two splits are."""
+    """One form in which a data set is distributed: where its two splits are.
+
+    Example:
+        >>> SPECS["cifar-100"].forms[0].files
+        ('train.bin', 'test.bin')
+    """
 
     train: OfficialSplit
     test: OfficialSplit
@@ -38,6 +43,10 @@ class Hub:
         inputs: the column of images or texts.
         label: the column of labels.
         config: the configuration, where there are several.
+
+    Example:
+        >>> SPECS["ag-news"].hub.path
+        'fancyzhx/ag_news'
     """
 
     path: str
@@ -54,17 +63,21 @@ class Spec:
         name: what to pass to `load`.
         title: what it is, in a line.
         kind: images or texts.
-        count: how many examples the official splits have, to train and to test.
-        class_count: how many classes there are.
+        count: number of examples in the official splits, to train and to test.
+        class_count: number of classes.
         home: where to get it.
         forms: the forms in which it can be read, the usual one first.
-        folders: folders inside a root to look in, beside the root itself.
-        classes: the names of the classes in order; None where they are those in the file, sorted.
+        folders: folders inside a root to search, beside the root itself.
+        classes: the names of the classes in order; None if they are those in the file, sorted.
         shape: channels, height and width of images.
         mean: mean of each channel of the training images, scaled to 0 to 1.
         std: its standard deviation.
         archives: archives that hold the files.
-        hub: where it is on the hub, None where no copy there is known to be the same.
+        hub: where it is on the hub, None if no copy there is known to be the same.
+
+    Example:
+        >>> SPECS["mnist"].shape, SPECS["mnist"].count
+        ((1, 28, 28), (60000, 10000))
     """
 
     name: str
@@ -107,12 +120,12 @@ def _emnist(split: str) -> Form:
     return Form(train, test)
 
 
-def _texts(*layouts: TextColumns) -> Form:
-    return Form(Texts("train.csv", layouts), Texts("test.csv", layouts))
+def _texts(*columns: TextColumns) -> Form:
+    return Form(Texts("train.csv", columns), Texts("test.csv", columns))
 
 
 def _cachopo(name: str) -> tuple[Form, ...]:
-    """A collection of Cardoso-Cachopo's: as it comes, a class, a tab and a text on each line; or as CSV."""
+    """A collection of Cardoso-Cachopo's: in its own form, with a class, a tab and a text per line; or as CSV."""
     lines = TextColumns(("class", "text"), text=(1,), label=0, header=False)
     return (
         Form(Texts(f"{name}-train-all-terms.txt", (lines,)), Texts(f"{name}-test-all-terms.txt", (lines,))),
@@ -323,7 +336,12 @@ SPECS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in _TABLE
 
 
 def find_spec(name: str) -> Spec:
-    """The data set of that name; capitals, underscores and spaces do not matter."""
+    """The data set of that name; capitals, underscores and spaces do not matter.
+
+    Example:
+        >>> find_spec("Fashion MNIST").name
+        'fashion-mnist'
+    """
     spec = SPECS.get(name.lower().replace("_", "-").replace(" ", "-"))
     if spec is None:
         raise ParameterError(f"there is no data set {name!r}. The data sets are: {', '.join(SPECS)}.")

@@ -109,7 +109,7 @@ def tokens_of(examples: Examples, tokenizer: Any, max_length: int) -> TokenExamp
 
 
 def least_length(tokenizer: Any) -> int:
-    """The tokens of the shortest text that says anything: those that mark beginning and end, and one more."""
+    """The tokens of the shortest text: those that mark beginning and end, and one more."""
     return int(tokenizer.num_special_tokens_to_add()) + 1
 
 

@@ -13,7 +13,7 @@ from poolwise.errors import FileError
 
 _SHAPE = (3, 32, 32)
 _PIXELS = 3 * 32 * 32
-# Official files have at most 50,000 records; one that goes on beyond this is something else.
+# Official files have at most 50,000 records; a file with more than this is something else.
 _MOST = 1 << 20
 
 
