@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from data_files import everything
 
 import poolwise as pw
@@ -19,6 +20,9 @@ def read_lines(path, *, mark="+"):
     """A mark and a text per line."""
     rows = path.read_text().splitlines()
     return [row[1:] for row in rows], ["good" if row[0] == mark else "bad" for row in rows]
+
+def read_grid(path):
+    return np.loadtxt(path)
 
 def read_rows(path):
     raise OSError("the disk is on fire")
@@ -40,7 +44,7 @@ def package(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shop-formats\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         "[poolwise.formats]\n.lines = shop_formats:read_lines\nbroken = shop_formats:read_rows\n"
-        "gone = shop_formats:nothing\n"
+        "gone = shop_formats:nothing\ngrid = shop_formats:read_grid\n"
     )
     monkeypatch.syspath_prepend(folder)
     yield folder
@@ -96,7 +100,7 @@ labels = 8
 """
 
 
-def test_experiments_and_predictions_read_it(package, lines, tmp_path, run):
+def test_experiments_read_it(package, lines, tmp_path, run):
     config = tmp_path / "shop.toml"
     config.write_text(CONFIG.format(path=lines, more='options = {mark = "-"}'))
     run("run", config, "-q")
@@ -104,6 +108,16 @@ def test_experiments_and_predictions_read_it(package, lines, tmp_path, run):
     run("run", config, "-o", "more", "-q")
     config.write_text(CONFIG.format(path=tmp_path / "x.bin", more=""))
     assert "cannot read '.bin' files" in run("run", config, "-o", "other", code=2).err
+
+
+def test_predictions_read_it(package, tmp_path, run):
+    torch.save(torch.nn.Linear(2, 3), tmp_path / "net.pt")
+    for name in ("x.grid", "x.bin"):
+        (tmp_path / name).write_text("1 2\n3 4\n5 6\n")
+    run("predict", "x.grid", "--model", "net.pt", "-o", "one", "-q")
+    run("predict", "x.bin", "--model", "net.pt", "-o", "two", "--reader", "shop_formats:read_grid", "-q")
+    assert pw.Predictions.open("one").shape == pw.Predictions.open("two").shape == (3, 1, 3)
+    assert "cannot read '.bin' files" in run("predict", "x.bin", "--model", "net.pt", "-o", "three", code=2).err
 
 
 def test_a_decorator_adds_a_format(tmp_path):
