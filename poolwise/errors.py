@@ -115,3 +115,7 @@ class PrefilterWarning(UserWarning):
 
 class SaturationWarning(UserWarning):
     """The batch ran out of information before it was full."""
+
+
+class DataWarning(UserWarning):
+    """Data was read in the way that was asked for, but another way is more likely to be right."""
