@@ -6,6 +6,7 @@ from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from poolwise.cluster.answering import must_answer
+from poolwise.cluster.watchdog import Watchdog
 from poolwise.errors import ClusterError, MissingInputError, PoolwiseError
 
 # How often a task is started again if its process or its machine dies.
@@ -23,10 +24,15 @@ def library() -> ModuleType:
 
 
 class Session:
-    """The connection to Ray; as a context, it ends what it started."""
+    """The connection to Ray; as a context, it ends what it started.
 
-    def __init__(self, started: bool) -> None:
-        self._started = started
+    Args:
+        started: whether the connection was made here.
+        watchdog: what ends a Ray that was started here, should this process be killed.
+    """
+
+    def __init__(self, started: bool, watchdog: Watchdog | None = None) -> None:
+        self._started, self._watchdog = started, watchdog
 
     def __enter__(self) -> Self:
         return self
@@ -41,16 +47,20 @@ class Session:
         if self._started:
             library().shutdown()
             self._started = False
+        if self._watchdog is not None:
+            self._watchdog.stop()
 
 
 def connect(address: str | None = None, *, cpus: int | None = None, memory: int | None = None) -> Session:
     """Start Ray on this machine, or join a cluster. A connection that this process has already is used as it is.
 
+    A Ray that is started here ends with this process, also if the process is killed (on Linux, within seconds).
+
     Args:
         address: `"host:port"` of a cluster, `"auto"` for one on this machine, `"local"` to start one here; None for
             what the environment says in `RAY_ADDRESS`, or else `"local"`.
-        cpus: how many tasks may run at a time, if Ray is started here; by default, one a processor.
-        memory: bytes for what Ray holds, if it is started here; by default, as Ray sees fit.
+        cpus: how many tasks may run at a time, if Ray is started here; by default, one per processor.
+        memory: bytes for Ray's object store, if it is started here; by default, what Ray chooses.
     """
     ray = library()
     if ray.is_initialized():
@@ -60,14 +70,29 @@ def connect(address: str | None = None, *, cpus: int | None = None, memory: int 
         must_answer(where)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or Ray warns of what a later version will do
-    own: dict[str, Any] = {}
-    if where == "local":
-        own = {"num_cpus": cpus, "object_store_memory": memory, "include_dashboard": False}
     try:
-        ray.init(where, log_to_driver=False, logging_level="ERROR", **own)
+        if where == "local":
+            return _start(cpus, memory)
+        _join(where)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ClusterError(f"cannot join Ray at {where}: {_first_line(error)} {_advice(where)}") from error
     return Session(started=True)
+
+
+def _start(cpus: int | None, memory: int | None) -> Session:
+    """A Ray of this process alone, with a watchdog."""
+    watchdog = Watchdog()
+    try:
+        with watchdog.marking():
+            _join("local", num_cpus=cpus, object_store_memory=memory, include_dashboard=False)
+    except BaseException:
+        watchdog.stop()
+        raise
+    return Session(started=True, watchdog=watchdog)
+
+
+def _join(where: str, **options: Any) -> None:
+    library().init(where, log_to_driver=False, logging_level="ERROR", **options)
 
 
 def _advice(where: str) -> str:
