@@ -428,10 +428,9 @@ def test_a_driver_that_ends_takes_everything_along(tmp_path):
 def test_only_what_ray_starts_is_marked():
     watchdog = Watchdog()
     try:
-        with watchdog.marking():
-            with subprocess.Popen(["sleep", "60"]) as inside:
-                assert marked(watchdog._mark) == [inside.pid]
-                inside.kill()
+        with watchdog.marking(), subprocess.Popen(["sleep", "60"]) as inside:
+            assert marked(watchdog._mark) == [inside.pid]
+            inside.kill()
         with subprocess.Popen(["sleep", "60"]) as outside:
             assert marked(watchdog._mark) == []
             outside.kill()
