@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from paper.study.claims import RunTimes, claims, spelled
 from paper.study.compare import Comparison, Records, dropout, repeated, texts, told_apart, versus
 from paper.study.figures import curve_figure, map_figure, profile_figure
+from paper.study.files import Done, in_words
 from poolwise.reports.numbers import UNKNOWN, signed
 from poolwise.reports.profiles import Profile, lead, problems, profiles
 from poolwise.reports.records import Setting
@@ -35,14 +36,22 @@ CONDITIONS: Mapping[str, Callable[[Setting], bool]] = {
 }
 
 
-def write_page(quick: Records, ablation: Records, coverage: Records, times: RunTimes, docs: Path) -> Path:
+def write_page(
+    quick: Records,
+    ablation: Records,
+    coverage: Records,
+    times: RunTimes,
+    files: Mapping[str, Sequence[Done]],
+    docs: Path,
+) -> Path:
     """Write the page and its figures.
 
     Args:
         quick: the runs of paper/configs/quick, with those of paper/configs/ablation on the same settings.
         ablation: the other runs of paper/configs/ablation.
         coverage: the runs of paper/configs/coverage.
-        times: seconds of the paper's Table 2, by algorithm and batch size.
+        times: seconds of the paper's Table 2, as they were measured here.
+        files: how much of each experiment was run, by folder.
         docs: where the page goes; figures go into its folder results/.
     """
     against = {label: versus(quick, label, RANDOM) for label in quick.labels if label != RANDOM}
@@ -61,7 +70,7 @@ def write_page(quick: Records, ablation: Records, coverage: Records, times: RunT
         _conditions(quick),
         _ablations(quick, ablation),
         _coverage(quick, coverage),
-        _made(quick, ablation, coverage),
+        _made(files, quick, ablation, coverage),
     ]
     path = docs / "results.md"
     with replacing(path) as file:
@@ -156,8 +165,15 @@ def _claims(quick: Records, times: RunTimes) -> str:
         "over the settings is on its side of 0, *does not hold* if it is on the other side, and is *within noise* "
         "otherwise, or if p, of the paired t-test over the settings and adjusted for the number of claims, is not "
         "below 0.05. That two methods are close holds if the interval lies within ±1 point, and does not if it lies "
-        "outside. Numbers come from [quick.csv.gz](results/quick.csv.gz), times of the paper's pool from "
+        "outside. Numbers come from `paper/records/quick.csv.gz`, times of the paper's pool from "
         "[run-time.md](run-time.md).\n\n"
+        "Two more readings have no row here. Without its second count of every pair, the printed formula is 2-BALD, a "
+        'member of the k-BALD family (Kirsch 2023, *Speeding Up BatchBALD*): `lbb` with `redundancy="sum"` and '
+        '`pairs="unordered"`, which is among the ablations below. And the paper\'s Table 1 counts N² pairs, as if a '
+        "point were compared with the whole pool and not with the batch. No formula of the paper says so; the nearest "
+        "method is `lbb-released` with the whole pool as its `reference`, which was not run.\n\n"
+        "Figure 1 (c) of the paper, at its own scale and as far as it has been run, is on [a page of its own]"
+        "(figure-1c.md).\n\n"
         + table(("claim", "settings", "tested", "finding", "p", "difference in points, and what it rests on"), rows)
     )
 
@@ -191,8 +207,8 @@ def _conditions(quick: Records) -> str:
     header = ("method", *(f"{name} ({len(parts[name].groups)})" for name in columns))
     return (
         "## Which method where\n\n"
-        "Points above random, mean over the curve; the number of settings is in brackets, the best of a column is "
-        "bold. What follows from it for your own data is in [guide.md](guide.md).\n\n" + table(header, rows)
+        "Points above random, mean over the curve. The number of settings is in brackets, and the best of a column is "
+        "bold. What follows for your own data is in [guide.md](guide.md).\n\n" + table(header, rows)
     )
 
 
@@ -321,7 +337,7 @@ def _harder(coverage: Records, name: str) -> list[str]:
     ]
 
 
-def _made(*archives: Records) -> str:
+def _made(files: Mapping[str, Sequence[Done]], *archives: Records) -> str:
     versions: dict[str, set[str]] = {}
     for records in archives:
         for group in records.groups.values():
@@ -331,10 +347,11 @@ def _made(*archives: Records) -> str:
     used = ", ".join(f"{name} {_listed(sorted(found))}" for name, found in sorted(versions.items()))
     return (
         "## How this page was made\n\n"
-        "`poolwise run` on every file of `quick`, `ablation` and `coverage` in `paper/configs`, on two processor "
-        "cores without a graphics card; `python -m paper.study collect` put the records (without the picks) into "
-        "`docs/results/`, and `python -m paper.study page` made this page of them. `poolwise report "
-        "paper/records/quick.csv.gz` makes the full report with every table and curve. " + f"Versions: {used}."
+        "`poolwise run` on files of `paper/configs`, on two processor cores without a graphics card. "
+        "`python -m paper study collect` put the records (without the picks) into `paper/records`, and "
+        "`python -m paper study page` made this page from them. `poolwise report paper/records/quick.csv.gz` makes "
+        f"the full report with every table and curve. Versions: {used}.\n\n"
+        "By the records, this is what was run of each folder:\n\n" + in_words(files)
     )
 
 
