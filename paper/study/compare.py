@@ -12,6 +12,9 @@ from poolwise.reports.paired import CONFIDENCE, Difference, Verdict, difference,
 from poolwise.reports.records import Run, Setting, by_setting
 from poolwise.reports.tables import areas, finals
 
+RANDOM = "random"
+"""The method that all others are compared with."""
+
 
 class Records:
     """All runs of the study, by setting."""

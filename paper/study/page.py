@@ -1,23 +1,22 @@
 """docs/results.md: what the records say, in words, tables and figures. Nothing on it is written by hand but the words
 between the numbers."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from pathlib import Path
-from statistics import mean
 
 from matplotlib.figure import Figure
 
+from paper.study.ablations import ablations, posterior_coverage
 from paper.study.claims import RunTimes, claims, spelled
-from paper.study.compare import Comparison, Records, dropout, repeated, texts, told_apart, versus
+from paper.study.compare import RANDOM, Comparison, Records, dropout, repeated, texts, told_apart, versus
 from paper.study.figures import curve_figure, map_figure, profile_figure
 from paper.study.files import Done, in_words
+from paper.study.markdown import listed, table
 from poolwise.reports.numbers import UNKNOWN, signed
 from poolwise.reports.profiles import Profile, lead, problems, profiles
 from poolwise.reports.records import Setting
 from poolwise.storage import replacing
-
-RANDOM = "random"
 
 # Methods drawn in the learning curves: all of them would hide each other.
 SHOWN = (RANDOM, "margin", "bald", "batchbald", "lbb", "power-bald", "power-lbb", "badge", "posterior-coverage")
@@ -68,25 +67,14 @@ def write_page(
         _overall(quick, ranked, found),
         _claims(quick, times),
         _conditions(quick),
-        _ablations(quick, ablation),
-        _coverage(quick, coverage),
+        ablations(quick, ablation),
+        posterior_coverage(quick, coverage),
         _made(files, quick, ablation, coverage),
     ]
     path = docs / "results.md"
     with replacing(path) as file:
         file.write(("\n\n".join(parts) + "\n").encode())
     return path
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; the first column is text, the others numbers or text."""
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
-
-
-def _listed(names: Sequence[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _summary(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[Profile]) -> str:
@@ -102,12 +90,12 @@ def _summary(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[P
     ahead, low, high = lead([best], [second])
     sentences = [
         f"{len(quick.labels)} methods on {len(quick.groups)} settings of real data, {seeds} seeds each: "
-        f"{runs:,} runs. Averaged over the settings, {_listed(losers)} {'do' if len(losers) > 1 else 'does'} worse "
+        f"{runs:,} runs. Averaged over the settings, {listed(losers)} {'do' if len(losers) > 1 else 'does'} worse "
         "than labelling at random."
         if losers
         else f"{len(quick.labels)} methods on {len(quick.groups)} settings, {runs:,} runs. None loses to random.",
-        f"{_listed(unclear)} cannot be told from it." if unclear else "",
-        f"{_listed(winners)} {'do' if len(winners) > 1 else 'does'} better." if winners else "",
+        f"{listed(unclear)} cannot be told from it." if unclear else "",
+        f"{listed(winners)} {'do' if len(winners) > 1 else 'does'} better." if winners else "",
         f"`{best.label}` has the largest area under the performance profile, {best.area:.3f} "
         f"[{best.area_low:.3f}, {best.area_high:.3f}], before `{second.label}` with {second.area:.3f} "
         f"[{second.area_low:.3f}, {second.area_high:.3f}]; problem by problem, that is {ahead:.3f} [{low:.3f}, "
@@ -212,131 +200,6 @@ def _conditions(quick: Records) -> str:
     )
 
 
-def _above(records: Records, settings: Sequence[Setting], labels: Iterable[str]) -> list[tuple[str, ...]]:
-    """Points above random of some methods, a column a setting, and their mean."""
-    rows = []
-    for label in labels:
-        each = versus(records, label, RANDOM).each
-        rows.append((f"`{label}`", *(spelled(each[s]) for s in settings), signed(mean(each[s].mean for s in settings))))
-    return rows
-
-
-_FAMILIES: Mapping[str, Sequence[str]] = {
-    "Exponent α of power sampling": (
-        "power-bald alpha=0.5", "power-bald", "power-bald alpha=2.0", "power-bald alpha=5.0", "bald",
-        "power-lbb alpha=0.5", "power-lbb", "power-lbb alpha=2.0", "power-lbb alpha=5.0",
-    ),
-    "Redundancy": (
-        "lbb", "lbb redundancy=max", "lbb redundancy=mean", "lbb redundancy=sum", "lbb-printed",
-        "power-lbb", "power-lbb redundancy=max", "power-lbb redundancy=mean",
-    ),
-    "Candidates: the whole pool, or a random tenth drawn anew each round": (
-        "bald", "bald candidates=10%", "lbb", "lbb candidates=10%", "margin", "margin candidates=10%",
-        "badge", "badge candidates=10%", "posterior-coverage", "posterior-coverage candidates=10%",
-    ),
-    "Posterior coverage: how many low-margin points, in batches, and which kernel": (
-        "posterior-coverage filter=3.0", "posterior-coverage", "posterior-coverage filter=30.0",
-        "posterior-coverage filter=100.0", "posterior-coverage kernel=embeddings",
-    ),
-}  # fmt: skip
-
-
-def _ablations(quick: Records, ablation: Records) -> str:
-    """Variants on the settings that have them, then the number of samples and the batch size."""
-    wanted = {label for family in _FAMILIES.values() for label in family}
-    variants = quick.where(lambda s: wanted <= set(quick.groups[s].runs))
-    parts = ["## Ablations\n\nPoints above random, with intervals over the seeds."]
-    names = [s.experiment for s in variants.groups]
-    parts += [_ablation(title, variants, list(variants.groups), family, names) for title, family in _FAMILIES.items()]
-    for title, name, symbol in (
-        ("Posterior samples K, from a dropout ensemble of 5 on Fashion-MNIST", "-samples-", "K"),
-        ("Large batches, Fashion-MNIST, pool of 20,000", "-large-", "b"),
-    ):
-        part = ablation.where(lambda s, name=name: name in s.experiment)  # type: ignore[misc]
-        settings = sorted(part.groups, key=_size)
-        labels = [label for label in part.labels if label != RANDOM]
-        parts.append(_ablation(title, part, settings, labels, [f"{symbol} = {_size(s)}" for s in settings]))
-    return "\n\n".join(filter(None, parts))
-
-
-def _ablation(
-    title: str, records: Records, settings: Sequence[Setting], labels: Sequence[str], names: Sequence[str]
-) -> str:
-    """A table of an ablation, or nothing if it has not been run."""
-    if not settings:
-        return ""
-    return f"### {title}\n\n" + table(("variant", *names, "mean"), _above(records, settings, labels))
-
-
-def _size(setting: Setting) -> int:
-    """The number at the end of an experiment's name."""
-    return int(setting.experiment.rsplit("-", 1)[1])
-
-
-def _coverage(quick: Records, coverage: Records) -> str:
-    """Posterior coverage against every other method."""
-    name = "posterior-coverage"
-    rows = []
-    for label in quick.labels:
-        if label != name:
-            found = versus(quick, name, label)
-            rows.append((found.overall.mean, label, found))
-    beaten = [
-        (f"`{label}`", spelled(found.overall), spelled(found.by_data), f"{found.count('better')} / "
-         f"{found.count('within noise')} / {found.count('worse')}", f"{found.ahead} of {len(found.each)}")
-        for _, label, found in sorted(rows, key=lambda row: row[0])
-    ]  # fmt: skip
-    return "\n\n".join(
-        [
-            "## Posterior coverage against the others\n\n"
-            "Its theory is in [posterior-coverage.md](posterior-coverage.md). Points of `posterior-coverage` above "
-            "each other method, the closest first; *by data set*, all settings of a data set count as one, which makes "
-            "no use of settings that are alike:",
-            table(("against", "difference", "by data set", "settings better / unclear / worse", "ahead in"), beaten),
-            *_fresh(quick, name),
-            *_harder(coverage, name),
-        ]
-    )
-
-
-# Data on which posterior coverage was found, first judged, or varied.
-_SEEN = ("fashion-mnist", "mnist", "kmnist", "20news")
-
-
-def _fresh(quick: Records, name: str) -> list[str]:
-    """Posterior coverage on data that had no part in its making, if there is any."""
-    fresh = quick.where(lambda s: s.data not in _SEEN)
-    if not fresh.groups:
-        return []
-    others = [o for o in ("margin", "badge", "power-bald", "power-lbb", "cluster-margin", RANDOM) if o in fresh.labels]
-    against = {other: versus(fresh, name, other) for other in others}
-    return [
-        "The rule was found on Fashion-MNIST and first judged on MNIST and KMNIST; variants of it were tried on "
-        "Fashion-MNIST and 20 Newsgroups, with other seeds than here, and none was taken over. On data that had no "
-        f"part in any of that ({_listed(sorted({s.data for s in fresh.groups}))}):",
-        table(
-            ("against", "difference on fresh data", "by data set"),
-            [(f"`{other}`", spelled(found.overall), spelled(found.by_data)) for other, found in against.items()],
-        ),
-    ]
-
-
-def _harder(coverage: Records, name: str) -> list[str]:
-    """Posterior coverage on the settings made to be hard for it, as far as they were run."""
-    if not coverage.groups:
-        return []
-    others = [label for label in coverage.labels if label != name]
-    against = {other: versus(coverage, name, other).each for other in others}
-    return [
-        "Harder settings (`paper/configs/coverage`): unbalanced classes, exact copies, 77 classes with 100 samples, "
-        "large batches, and the paper's network at full resolution:",
-        table(
-            ("setting", *(f"− `{o}`" for o in others)),
-            [(s.experiment, *(spelled(against[other][s]) for other in others)) for s in coverage.groups],
-        ),
-    ]
-
-
 def _made(files: Mapping[str, Sequence[Done]], *archives: Records) -> str:
     versions: dict[str, set[str]] = {}
     for records in archives:
@@ -344,7 +207,7 @@ def _made(files: Mapping[str, Sequence[Done]], *archives: Records) -> str:
             for run in group.everything:
                 for package, version in run.versions.items():
                     versions.setdefault(package, set()).add(version)
-    used = ", ".join(f"{name} {_listed(sorted(found))}" for name, found in sorted(versions.items()))
+    used = ", ".join(f"{name} {listed(sorted(found))}" for name, found in sorted(versions.items()))
     return (
         "## How this page was made\n\n"
         "`poolwise run` on files of `paper/configs`, on two processor cores without a graphics card. "
