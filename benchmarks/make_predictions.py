@@ -8,7 +8,7 @@
     fashion-ensemble.npy     K = 20 independently trained networks
     fashion-mc-dropout.npy   K = 100 dropout masks of one network, the same mask for every image
 
-Both are trained on 100 labelled images, ten a class, which is where an active-learning run spends its time.
+Both are trained on 100 labelled images, ten per class, which is where an active-learning run spends its time.
 The network is the BatchBALD CNN: two 5x5 convolutions (32, 64), one hidden layer of 128, dropout 0.5.
 """
 

@@ -20,7 +20,7 @@ from poolwise.reports.profiles import Profile, problems, profiles
 from poolwise.reports.tables import Curve, curves
 from poolwise.storage import make_folder, replacing, write_json
 
-# Inches of a panel; the legend is beneath several of them, or beside one, which is a little larger.
+# Inches of a panel. The legend is below several panels, or to the right of one, which is a little larger.
 _WIDTH, _HEIGHT = 3.4, 2.9
 _DPI = 200
 
@@ -171,7 +171,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
 
 
 def _known(value: float) -> float | None:
-    """The number, or None for NaN, which JSON has no word for."""
+    """The number, or None for NaN, which JSON does not have."""
     return value if math.isfinite(value) else None
 
 

@@ -26,7 +26,7 @@ class Reproduction:
         experiments: where their experiments come from.
         output: folder for the runs.
         jobs: how many runs at a time.
-        say: told in a line what is done next.
+        say: told what is done next, one line at a time.
         watch: shows the progress of one experiment.
         records: runs to draw, instead of running anything; None to run the experiments.
         problems: what went wrong, by experiment.

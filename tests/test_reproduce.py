@@ -263,7 +263,7 @@ def test_costs_are_counted_from_the_configuration():
     }
     config = Config.model_validate(values)
     assert cost.runs([config, config]) == 8
-    assert cost.hours([config], "quick") == pytest.approx(4 * cost.SECONDS_A_RUN / 3600)
+    assert cost.hours([config], "quick") == pytest.approx(4 * cost.SECONDS_PER_RUN / 3600)
     each = 7.8e6 / 10e12
     expected = 3 * (5 * 100 * 0.002 + 5 * 2500 * each)
     assert cost.gpu_seconds(config) == pytest.approx(expected)

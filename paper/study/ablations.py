@@ -11,7 +11,7 @@ from poolwise.reports.records import Setting
 
 
 def _above(records: Records, settings: Sequence[Setting], labels: Iterable[str]) -> list[tuple[str, ...]]:
-    """Points above random of some methods, a column a setting, and their mean."""
+    """Points above random of some methods: one column per setting, and their mean."""
     rows = []
     for label in labels:
         each = versus(records, label, RANDOM).each

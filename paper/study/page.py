@@ -1,5 +1,4 @@
-"""docs/results.md: what the records say, in words, tables and figures. Nothing on it is written by hand but the words
-between the numbers."""
+"""docs/results.md: what the records say, in words, tables and figures. Every number on it comes from the records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isnan
@@ -102,14 +101,14 @@ def _summary(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[P
         f"{high:.3f}] ahead.",
     ]
     note = (
-        "Accuracies are means over the learning curve unless said otherwise, differences are in percentage points, "
-        "and brackets hold 95 % confidence intervals: over seeds within a setting, over settings for what concerns "
-        "several. What is said of several methods at once, here and of the paper's claims, is what is left at the 5 % "
-        "level when the p-values of the paired t-tests over settings are adjusted for their number (Holm 1979). "
-        "Settings that share a data set are not independent, so intervals over settings are optimistic. "
-        "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), pools "
-        "have 5,000 examples: large networks and pools may rank methods in another order. With 47 classes and more, "
-        "`batchbald` and `epig` choose from a random fifth of the pool in each round, for time."
+        "Accuracies are means over the learning curve, unless something else is stated. Differences are in percentage "
+        "points. Brackets hold 95 % confidence intervals: over seeds within a setting, and over settings where there "
+        "are several. Statements about several methods, here and on the paper's claims, are those that remain at the "
+        "5 % level after the p-values of the paired t-tests over settings are adjusted for their number (Holm 1979). "
+        "Settings that share a data set are not independent, so intervals over settings are too narrow. "
+        "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), and "
+        "pools have 5,000 examples: large networks and pools may rank methods in another order. With 47 classes and "
+        "more, `batchbald` and `epig` choose from a random fifth of the pool in each round, to save time."
     )
     return " ".join(filter(None, sentences)) + "\n\n" + note
 

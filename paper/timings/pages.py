@@ -54,7 +54,7 @@ _ABOVE = {
     ("power-lbb", "C"): _LABEL_PAIRS,
 }
 _OVERHEAD = "Part of the time does not grow with {}, and it still counts at these sizes."
-_UNEXPLAINED = "Grows faster than the formula over these sizes; the cause was not looked for."
+_UNEXPLAINED = "Grows faster than the formula over these sizes; the cause was not investigated."
 
 _FORMULAS = """\
 | algorithm | the paper's Table 1 | methods here |
@@ -138,7 +138,7 @@ def _reason(line: Line) -> str:
 
 
 def _saturation(line: Line) -> str:
-    """From which size on a line is of saturated batches, in words; empty if it is not."""
+    """From which size on the batches of a line are saturated, in words; empty if they are not."""
     found = [
         (size, run.saturated_at)
         for size, run in zip(line.sizes, line.runs, strict=True)

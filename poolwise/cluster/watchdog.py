@@ -1,7 +1,7 @@
 """Ends the local Ray of a driver that was killed.
 
 Ray ends its servers when their driver dies, but some processes that those had started live on for a minute. A watchdog
-is a small process beside the driver. Once the driver is gone, it ends everything that inherited the driver's mark, an
+is a small process that waits for that. Once the driver is gone, it ends everything that inherited the driver's mark, an
 environment variable that is set only while the driver starts Ray. So it never touches a cluster that somebody else
 runs. It reads `/proc`, so there is one on Linux only.
 
