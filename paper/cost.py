@@ -12,8 +12,8 @@ from paper.targets import Scale
 from poolwise.data.specs import find_spec
 from poolwise.experiments import Config
 
-# The mean of 170 runs of five experiments of paper/configs/quick on one core of an AMD EPYC. Means of single experiments
-# are 2.4 to 5.6.
+# The mean of 170 runs of five experiments of paper/configs/quick on one core of an AMD EPYC; their own means are 2.4 to
+# 5.6.
 SECONDS_PER_RUN = 4.0
 
 # Multiplications and additions of one example on its way forward. Those of the transformer are of DistilBERT's six
