@@ -19,7 +19,7 @@ $(VENV)/demo-ready: pyproject.toml constraints.txt
 $(VENV)/dev-ready: pyproject.toml constraints.txt
 	$(call install,dev)
 
-demo: $(VENV)/demo-ready  ## active learning on scikit-learn's digits; writes demo/report
+demo: $(VENV)/demo-ready  ## active learning on scikit-learn's digits, six methods, six seeds; writes demo/report
 	$(BIN)/poolwise run configs/digits.toml -o demo/runs --jobs 2
 	$(BIN)/poolwise report demo/runs -o demo/report
 
@@ -35,9 +35,9 @@ check: $(VENV)/dev-ready  ## format, lint, types, tests with warnings as errors
 docs: $(VENV)/dev-ready  ## build the documentation site into site/
 	$(BIN)/mkdocs build --strict
 
-paper: $(VENV)/dev-ready  ## a quick tour of the paper: what each figure costs, then one of them in small
-	$(BIN)/python -m paper --list
-	$(BIN)/python -m paper table-2 -o runs
+paper: $(VENV)/dev-ready  ## a tour of the paper: its figures from recorded runs, Table 2 measured here
+	$(BIN)/python -m paper figures --records -o demo/paper
+	$(BIN)/python -m paper table-2 -o demo/paper
 
 bench:  ## compare with other packages; writes docs/benchmarks.md, .json and .png
 	sh benchmarks/setup.sh $(PYTHON) .venv-bench

@@ -1,4 +1,4 @@
-"""The pools that are measured: slices of real predictions where they are at hand, synthetic ones elsewhere.
+"""The pools that are measured: slices of real predictions where there are any, synthetic ones elsewhere.
 
 Each pool is written once as `.npy` files, so that every contender of a task reads the same bytes. The real
 files are those of `make_predictions.py`.

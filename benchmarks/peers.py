@@ -24,7 +24,7 @@ from benchmarks.contenders import (
 REDUX, BAAL, SKACTIVEML, SMALL_TEXT = "batchbald_redux", "baal", "scikit-activeml", "small-text"
 
 
-# BALD: one score a point
+# BALD: one score per point
 
 
 @contender("small-text bald", SMALL_TEXT)

@@ -61,7 +61,7 @@ def remarks(case: Case, records: dict[int, Record]) -> str:
 
 
 def task_table(task: Task, found: Found) -> list[str]:
-    """One row a case: times, ratio to the reference, memory, remarks."""
+    """One row per case: times, ratio to the reference, memory, remarks."""
     base = found.get((task.name, task.reference, ONE), {}).get("seconds")
     every = any(ALL in case.threads for case in task.cases)
     head = [

@@ -1,6 +1,6 @@
 """Run the benchmark: `python -m benchmarks.run [--only NAME ...] [--quick] [--out DIR]`.
 
-Results are kept line by line in `results.jsonl` of the work folder, so that an interrupted run goes on where
+Results are kept line by line in `results.jsonl` of the work folder, so that an interrupted run resumes where
 it was. A result is used again while the contender's version (of Poolwise: its sources), the pool and the
 machine are the same.
 """
@@ -55,7 +55,7 @@ def package_of(case: Case) -> str:
 def key_of(case: Case, threads: int, real: Path, prints: dict[str, str]) -> tuple[str, dict[str, Any]]:
     """What decides a result, and its hash."""
     package = package_of(case)
-    if package not in prints:  # once a run, though the sources may change meanwhile
+    if package not in prints:  # once per run, though the sources may change meanwhile
         prints[package] = machine.fingerprint(package)
     description = {
         "contender": case.contender,

@@ -93,7 +93,7 @@ def lbb_growth(s: Sizes) -> Task:
 def batchbald(s: Sizes) -> Task:
     pool, m = Pool(s.n(2_000), 20, 10), s.m(10_000)
     mine = select("poolwise", pool, 10, "batchbald", configurations=m)
-    slow = PEERS[1:]  # a minute a run: one thread only
+    slow = PEERS[1:]  # a minute per run: one thread only
     cases = [
         Case(peer, f"{peer} batchbald", pool, 10, {"configurations": m}, (ONE,) if peer in slow else (ONE, ALL))
         for peer in PEERS

@@ -1,115 +1,158 @@
 """`python -m paper`: the figures and tables of the paper, from configurations to files, and the study beside them."""
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from typer.core import TyperGroup
 
-from paper import cost
-from paper.experiments import Experiments, missing_data
+from paper import figure_1c, study
+from paper.experiments import Experiments
+from paper.listing import show_list
+from paper.places import RECORDS, must_exist
 from paper.run import Reproduction
-from paper.targets import ALL, Scale, Target, find_targets
+from paper.targets import ALL, ALL_FIGURES, TARGETS, Scale, find_targets
 from poolwise.cli.app import run_app
-from poolwise.cli.progress import clock, lines, resumable
+from poolwise.cli.progress import lines, resumable
 from poolwise.errors import ParameterError
+from poolwise.reports.archive import SUFFIX, read_archive
+
+RunsArgument = Annotated[Path, typer.Argument(metavar="RUNS", help="Folder that poolwise run wrote to.")]
 
 
-def reproduce(
-    target: Annotated[
-        str | None, typer.Argument(metavar="[FIGURE|TABLE|all]", help="As in figure-1, table-2; --list has all names.")
-    ] = None,
-    scale: Annotated[
-        Scale, typer.Option(help="The paper's settings, for days on GPUs, or small twins, for minutes on a laptop.")
-    ] = "quick",
+class _Commands(TyperGroup):
+    """Says which figures and tables there are if one is asked for that does not exist."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            find_targets(cmd_name, "paper")
+        return found
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+studying = typer.Typer(no_args_is_help=True, help="The study behind docs/results.md.")
+
+
+@app.callback(invoke_without_command=True)
+def _common(
     listing: Annotated[
         bool, typer.Option("--list", help="Show every figure and table, what it costs, and whether its data is here.")
     ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the runs and results.")] = Path("runs"),
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many runs at a time.")] = 1,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Fewer or more seeds than the configurations have.")] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a setting of every experiment, as in data.hub=true; repeatable."),
-    ] = None,
-    configs: Annotated[
-        Path | None, typer.Option(help="Folder with the configurations, in folders quick and paper.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and the files made.")] = False,
 ) -> None:
-    """Make a figure or table of the paper again: run its experiments, then draw it with the same panels and axes.
+    """Make the figures and tables of the paper again, and the study that tests its claims.
 
-    Each experiment is a file in paper/configs/quick or paper/configs/paper that says everything about its runs.
-    Finished runs are kept, so the same command resumes. Data that is not on this machine is named, with how to get it;
-    its panel stays empty, and the exit code is 2.
-
-    Example: `python -m paper figure-1 -o runs --jobs 2`
+    Example: `python -m paper figure-1 -o runs --jobs 2`. The file paper/README.md says more.
     """
-    if target is None and not listing:
-        raise ParameterError("say what to reproduce, such as figure-1 or all; python -m paper --list has all names.")
-    changes = [*(change or []), *([] if seeds is None else [f"seeds={seeds}"])]
-    targets = find_targets(target or ALL)
     if listing:
-        _list(targets, configs, changes)
-        return
-
-    def say(text: str) -> None:
-        if not quiet:
-            print(text, file=sys.stderr, flush=True)
-
-    reproduction = Reproduction(Experiments(scale, configs, changes), output, jobs, say, partial(lines, quiet))
-    with resumable():
-        for each in targets:
-            for path in reproduction.make(each):
-                print(path, flush=True)
-    for name, problem in reproduction.problems.items():
-        print(f"poolwise: {name}: {problem}", file=sys.stderr)
-    if reproduction.problems:
-        raise typer.Exit(2)
+        show_list(TARGETS, None, ())
+        raise typer.Exit
 
 
-def _list(targets: list[Target], folder: Path | None, changes: list[str]) -> None:
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("target", "what it is"):
-        table.add_column(heading)
-    for heading in ("experiments", "runs", "quick", "paper"):
-        table.add_column(heading, justify="right")
-    table.add_column("data")
-    scales: tuple[Scale, Scale] = ("quick", "paper")
-    for target in targets:
-        if target.kind == "table":
-            table.add_row(target.name, target.title, "-", "-", "minutes", "an hour", "-")
-            continue
-        costs, missing = [], set[str]()
-        for scale in scales:
-            found = Experiments(scale, folder, changes).read(target.experiments(scale)).values()
-            costs.append((cost.runs(found), cost.hours(found, scale)))
-            missing |= {status.spec.name for config in found if (status := missing_data(config)) is not None}
-        (quick_runs, quick_hours), (paper_runs, paper_hours) = costs
-        table.add_row(
-            target.name,
-            target.title,
-            f"{len(target.panels)}",
-            f"{quick_runs:,} / {paper_runs:,}",
-            clock(3600 * quick_hours),
-            f"{paper_hours:,.0f} GPU hours",
-            f"missing: {', '.join(sorted(missing))}" if missing else "here",
-        )
-    console.print(table)
-    console.print(
-        f"\nRuns at quick and at paper scale; those that figures share are done once, and figure-10 has all. "
-        f"{cost.ASSUMPTIONS}",
-        soft_wrap=True,
-    )
-    console.print("Where data sets are looked for, and how to get them: poolwise datasets", soft_wrap=True)
+def _command(name: str) -> Callable[..., None]:
+    """The command that makes a figure or table, or several."""
+
+    def make(
+        scale: Annotated[
+            Scale, typer.Option(help="The paper's settings, for days on GPUs, or small twins, for minutes on a laptop.")
+        ] = "quick",
+        output: Annotated[Path, typer.Option("--output", "-o", help="Folder for runs and results.")] = Path("runs"),
+        jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many runs at a time.")] = 1,
+        seeds: Annotated[
+            int | None, typer.Option(min=1, help="Fewer or more seeds than the configurations have.")
+        ] = None,
+        change: Annotated[
+            list[str] | None,
+            typer.Option("--set", help="Change a setting of every experiment, as in data.hub=true; repeatable."),
+        ] = None,
+        configs: Annotated[
+            Path | None, typer.Option(help="Folder with the configurations, in folders quick and paper.")
+        ] = None,
+        records: Annotated[
+            bool, typer.Option("--records", help="Run nothing: draw figures from the records of the repository.")
+        ] = False,
+        listing: Annotated[bool, typer.Option("--list", help="Show what this costs, and whether its data is here.")] = (
+            False
+        ),
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and the files made.")] = False,
+    ) -> None:
+        changes = [*(change or []), *([] if seeds is None else [f"seeds={seeds}"])]
+        if listing:
+            show_list([target for target in TARGETS if name in (target.name, ALL, ALL_FIGURES)], configs, changes)
+            return
+        experiments = Experiments(scale, configs, changes)
+        say: Callable[[str], None] = (lambda text: None) if quiet else partial(print, file=sys.stderr, flush=True)
+        known = read_archive(must_exist(RECORDS) / f"{scale}{SUFFIX}") if records else None
+        reproduction = Reproduction(experiments, output, jobs, say, partial(lines, quiet), known)
+        with resumable():
+            for target in find_targets(name, scale):
+                for path in reproduction.make(target):
+                    print(path, flush=True)
+        for experiment, problem in reproduction.problems.items():
+            print(f"poolwise: {experiment}: {problem}", file=sys.stderr)
+        if reproduction.problems:
+            raise typer.Exit(2)
+
+    return make
+
+
+_HELP = """{title}.
+
+Runs the experiments, or what is left of them, and draws the result with the panels and axes of the paper. The same
+command resumes after an interruption. Data that is not on this machine is named, with how to get it; its panel stays
+empty, and the exit code is 2."""
+
+
+def _add_targets() -> None:
+    everything = {ALL_FIGURES: "All figures", ALL: "All figures and tables"}
+    for name, title in {**{target.name: target.title for target in TARGETS}, **everything}.items():
+        short: dict[str, Any] = {"help": _HELP.format(title=title), "short_help": title}
+        app.command(name, rich_help_panel="Figures and tables", **short)(_command(name))
+
+
+_add_targets()
+
+
+@app.command("collect", rich_help_panel="Records")
+def _collect(runs: RunsArgument) -> None:
+    """Put runs of Figure 1 (c) at the paper's scale into paper/records, and draw docs/figure-1c.md from all of them.
+
+    Unfinished runs count as far as they have come. Repeat it whenever there is news: a run replaces an older record of
+    itself, and records of other runs are kept.
+    """
+    for path in (figure_1c.collect(runs), *figure_1c.write_page()):
+        print(path)
+
+
+@studying.command("collect")
+def _study_collect(
+    runs: RunsArgument,
+    name: Annotated[str, typer.Argument(help="Which records to replace: quick, ablation or coverage.")],
+) -> None:
+    """Replace records of the study in paper/records by the finished runs of a folder."""
+    if name not in study.ARCHIVES:
+        raise ParameterError(f"records are {', '.join(study.ARCHIVES)}, not {name!r}.")
+    print(study.collect(runs, name))
+
+
+@studying.command("page")
+def _study_page() -> None:
+    """Make docs/results.md and its figures from the records."""
+    print(study.make_page())
+
+
+app.add_typer(studying, name="study", rich_help_panel="Records")
 
 
 def main() -> None:
     """Run the command line."""
-    app = typer.Typer(add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
-    app.command()(reproduce)
     run_app(app)

@@ -1,8 +1,8 @@
 """What experiments cost, before they are run.
 
-At quick scale: a run takes so many seconds on one core as runs did on average where it was measured. At paper scale:
-arithmetic, counted from the configuration, on an assumed graphics card. Both are rough; neither counts the reading of
-data, and the second not the selection of batches, which is done on the processor.
+At quick scale, a run takes the mean time of runs that were measured on one core. At paper scale, operations are counted
+from the configuration, for an assumed graphics card. Both are rough. Neither counts the reading of data, and the second
+leaves out the selection of batches, which is done on the processor.
 """
 
 import math
@@ -12,8 +12,9 @@ from paper.targets import Scale
 from poolwise.data.specs import find_spec
 from poolwise.experiments import Config
 
-# The mean of 170 runs of five experiments of configs/quick on one core of an AMD EPYC; single experiments: 2.4 to 5.6.
-SECONDS_A_RUN = 4.0
+# The mean of 170 runs of five experiments of paper/configs/quick on one core of an AMD EPYC; their own means are 2.4 to
+# 5.6.
+SECONDS_PER_RUN = 4.0
 
 # Multiplications and additions of one example on its way forward. Those of the transformer are of DistilBERT's six
 # layers on a text of 64 tokens, about the mean of AG News.
@@ -24,15 +25,15 @@ _OPERATIONS = {
     "transformer": 2 * 64 * 43e6,
 }
 
-# The assumed graphics card: operations a second in practice, and the time below which no training step comes, however
-# small the network.
+# The assumed graphics card: operations per second in practice, and the least time of a training step, however small
+# the network.
 _SPEED, _STEP = 10e12, 0.002
 
-# A training step goes forward once and back at twice the price.
+# A training step is one forward pass and one backward pass, which costs twice as much.
 _TRAINING = 3
 
 ASSUMPTIONS = (
-    f"Quick: about {SECONDS_A_RUN:g} s a run on one core, as measured on an AMD EPYC; --jobs divides it. Paper: "
+    f"Quick: about {SECONDS_PER_RUN:g} s per run on one core, as measured on an AMD EPYC; --jobs divides it. Paper: "
     f"counted from each configuration, for one GPU that does {_SPEED / 1e12:g} TFLOP/s in practice and no training "
     f"step in less than {1000 * _STEP:g} ms, one run after another."
 )
@@ -47,7 +48,7 @@ def hours(configs: Iterable[Config], scale: Scale) -> float:
     """Hours on one core (quick) or one graphics card (paper)."""
     configs = list(configs)
     if scale == "quick":
-        return runs(configs) * SECONDS_A_RUN / 3600
+        return runs(configs) * SECONDS_PER_RUN / 3600
     return sum(runs([config]) * gpu_seconds(config) for config in configs) / 3600
 
 
@@ -62,9 +63,9 @@ def gpu_seconds(config: Config) -> float:
     for labelled in _counts(config):
         an_epoch = math.ceil(labelled / training.batch_size)
         steps = training.steps or max(training.epochs * an_epoch, training.min_steps)
-        looks = steps / (training.look_every or max(20, an_epoch)) if data.validation else 0
+        validations = steps / (training.look_every or max(20, an_epoch)) if data.validation else 0
         step = max(_STEP, _TRAINING * min(labelled, training.batch_size) * each)
-        total += networks * (steps * step + looks * data.validation * each) + predicted * each
+        total += networks * (steps * step + validations * data.validation * each) + predicted * each
     return total
 
 

@@ -20,7 +20,7 @@ from poolwise.reports.profiles import Profile, problems, profiles
 from poolwise.reports.tables import Curve, curves
 from poolwise.storage import make_folder, replacing, write_json
 
-# Inches of a panel; the legend is beneath several of them, or beside one, which is a little larger.
+# Inches of a panel. The legend is below several panels, or to the right of one, which is a little larger.
 _WIDTH, _HEIGHT = 3.4, 2.9
 _DPI = 200
 
@@ -64,6 +64,38 @@ def draw(target: Target, panels: Sequence[Drawn], stem: Path) -> list[Path]:
     missing = [panel.experiment for panel in panels if panel.group is None]
     write_json(paths[2], {"figure": target.name, "title": target.title, **numbers, "not run": missing})
     return paths
+
+
+def curves_so_far(
+    methods: Sequence[str], drawn: Mapping[str, Curve], finals: Mapping[str, float], labels: int
+) -> Figure:
+    """Curves of methods that need not end at the same number of labels, and published accuracies at the last one.
+
+    Args:
+        methods: all methods, drawn or not, so that each keeps its colour.
+        drawn: the curve of each method that has one.
+        finals: published accuracies, by method.
+        labels: the number of labels that they belong to.
+    """
+    looks = choose_line_styles({label: label for label in methods})
+    with matplotlib.rc_context(STYLE):
+        figure = Figure((8, 4.4), layout="constrained")
+        axes = figure.subplots()
+        for label, curve in drawn.items():
+            look, mean_L, sd_L = looks[label], 100 * curve.mean_L, 100 * curve.sd_L
+            seeds = f"{label} ({curve.seeds} seed{'s' if curve.seeds > 1 else ''})"
+            axes.plot(curve.labelled_L, mean_L, look.dashes, color=look.colour, linewidth=1.4, label=seeds)
+            axes.fill_between(curve.labelled_L, mean_L - sd_L, mean_L + sd_L, color=look.colour, alpha=0.1, linewidth=0)
+        for label, accuracy in finals.items():
+            axes.plot(
+                [labels], [100 * accuracy], "D", color=looks[label].colour, markerfacecolor="white", clip_on=False,
+                zorder=3, label=f"{label}, the authors",
+            )  # fmt: skip
+        axes.set(xlabel="number of labelled examples", ylabel="test accuracy, %", xlim=(0, labels))
+        axes.grid(color="0.9", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside right upper", frameon=False, fontsize="small")
+    return figure
 
 
 def _panels(target: Target, panels: Sequence[Drawn], looks: Mapping[str, LineStyle]) -> tuple[Figure, dict[str, Any]]:
@@ -139,7 +171,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
 
 
 def _known(value: float) -> float | None:
-    """The number, or None for NaN, which JSON has no word for."""
+    """The number, or None for NaN, which JSON does not have."""
     return value if math.isfinite(value) else None
 
 

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paper.places import CONFIGS
 from paper.targets import Panel, Scale, Target
 from poolwise.data.catalogue import Status, datasets_table
 from poolwise.data.specs import find_spec
 from poolwise.errors import FileError, PoolwiseError
 from poolwise.experiments import Config, execute_all, failures, read_config
 from poolwise.experiments.grid import Show
-from poolwise.experiments.records import DESCRIPTION, read_runs
+from poolwise.experiments.records import DESCRIPTION, RunRecord, read_runs
 from poolwise.reports.comparable import Comparable
 
 
@@ -20,7 +21,7 @@ class Experiments:
 
     Attributes:
         scale: which scale.
-        configs: folder with a folder of configurations a scale; None for those of the repository.
+        configs: folder with a folder of configurations for each scale; None for those of the repository.
         changes: settings that take precedence over the files, as in `seeds=1`.
     """
 
@@ -36,11 +37,11 @@ class Experiments:
 
 def config_folder(given: Path | None) -> Path:
     """The folder that the configurations are in: the one given, or the one in the repository of this package."""
-    folder = given or Path(__file__).parent / "configs"
+    folder = given or CONFIGS
     if not folder.is_dir():
         raise FileError(
-            f"{folder}: no such folder. The configurations are not part of the installed package: get the folder "
-            "configs of the repository, and name it with --configs."
+            f"{folder}: no such folder. The configurations are in the folder paper/configs of the repository: run this "
+            "from a clone of it, or name the folder with --configs."
         )
     return folder
 
@@ -75,20 +76,28 @@ def run_experiment(config: Config, output: Path, jobs: int, show: Show) -> str |
     return "\n".join(failed) or None
 
 
-def recorded(config: Config, target: Target, output: Path) -> Comparable | None:
+def runs_below(folder: Path) -> list[RunRecord]:
+    """All runs that were written to a folder; none if there is nothing in it."""
+    if not any(folder.rglob(DESCRIPTION)):
+        return []
+    return [run for group in read_runs(folder).values() for run in group]
+
+
+def recorded(config: Config, target: Target, runs: Iterable[RunRecord]) -> Comparable | None:
     """The runs of an experiment that a figure shows; None if no run has recorded anything.
 
     Args:
         config: the experiment.
         target: the figure.
-        output: folder with the runs.
+        runs: runs of any experiments.
     """
-    folder = output / config.name
-    if not any(folder.rglob(DESCRIPTION)):
-        return None
-    found = [run for group in read_runs(folder).values() for run in group]
-    shown = Comparable(tuple(run for run in found if run.label in target.methods and run.seed in config.seeds))
-    return shown if shown.labelled else None
+    shown = tuple(
+        run
+        for run in runs
+        if run.setting.experiment == config.name and run.label in target.methods and run.seed in config.seeds
+    )
+    found = Comparable(shown)
+    return found if found.labelled else None
 
 
 def panel_title(panel: Panel, config: Config) -> str:

@@ -1,9 +1,11 @@
 """The figures and tables of the paper, as data: which experiments each is made of, at both scales.
 
 Figures are numbered in the order of the paper, the supplementary material included. The last one, the performance
-profiles, is made of the experiments of all others and of some of its own.
+profiles, is made of the experiments of all others and of some of its own. Repeated data has noise in the paper's text
+and none in the authors' program: the figures follow the text, and `figure-1-exact` and the like follow the program.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -13,10 +15,11 @@ from poolwise.errors import ParameterError
 Scale = Literal["quick", "paper"]
 Kind = Literal["curves", "profiles", "table"]
 
-ALL = "all"
+ALL, ALL_FIGURES = "all", "figures"
+"""Names that stand for several figures and tables."""
 
-# Labels of methods: what the figures of the paper compare, in every reading of the paper, and the defaults of this
-# library beside them. A configuration may have more; those are not drawn.
+# Labels of methods: those that the figures of the paper compare, in every reading of the paper, and the defaults of
+# this library. A configuration may have more; those are not drawn.
 _PAPER = (
     *("random", "bald", "batchbald", "power-bald-5"),
     *("lbb-printed", "power-lbb-printed", "lbb-released", "power-lbb-released"),
@@ -32,14 +35,14 @@ class Panel:
     Attributes:
         title: the data, as the paper writes it.
         paper: name of the configuration at the paper's settings.
-        quick: name of the one that stands for it at quick scale.
+        quick: name of the one that stands for it at quick scale; None if there is none.
     """
 
     title: str
     paper: str
-    quick: str
+    quick: str | None
 
-    def experiment(self, scale: Scale) -> str:
+    def experiment(self, scale: Scale) -> str | None:
         """The name of its configuration, which is that of the file too."""
         return self.paper if scale == "paper" else self.quick
 
@@ -63,8 +66,12 @@ class Target:
     methods: tuple[str, ...] = ()
 
     def experiments(self, scale: Scale) -> list[str]:
-        """The names of its configurations, each once."""
-        return list(dict.fromkeys(panel.experiment(scale) for panel in self.panels))
+        """The names of its configurations, each once; none if it does not exist at this scale."""
+        return list(dict.fromkeys(name for panel in self.panels if (name := panel.experiment(scale)) is not None))
+
+    def exists(self, scale: Scale) -> bool:
+        """Whether it can be made at a scale."""
+        return self.kind == "table" or bool(self.experiments(scale))
 
 
 # The paper's name for each data set in the names of files, how it is written, and its name at quick scale.
@@ -96,6 +103,18 @@ def _row(figure: int, posterior: str, sizes: dict[str, int], quick_batch_size: i
         _panel(f"figure-{figure}{letter}", data, posterior, batch_size, quick_batch_size)
         for letter, (data, batch_size) in zip("abc", sizes.items(), strict=True)
     )
+
+
+def _exact(target: Target) -> Target:
+    """The panels of a figure with repeated data, on exact copies; at the paper's settings only."""
+    panels = tuple(
+        Panel(f"{panel.title}, exact copies", re.sub("-(ensemble|dropout)-", r"-exact-\1-", panel.paper), None)
+        for panel in target.panels
+        if panel.title.startswith("R")
+    )
+    names = ", ".join(panel.title.split(",")[0] for panel in panels)
+    title = f"{names} of {target.name.replace('-', ' ').capitalize()} on exact copies, as released"
+    return Target(f"{target.name}-exact", title, "curves", panels, target.methods)
 
 
 _DIGITS_10, _DIGITS_20 = ({"mnist": b, "rmnist": b, "fmnist": b} for b in (10, 20))
@@ -173,17 +192,22 @@ TARGETS: tuple[Target, ...] = (
         # BatchBALD was not run everywhere: the paper's figure is without it.
         (*(label for label in _PAPER + _OURS if label != "batchbald"), "least-confidence"),
     ),
+    *(_exact(target) for target in _CURVES if any(panel.title.startswith("R") for panel in target.panels)),
     Target("table-1", "how selection time grows with N, b, C and K", "table"),
     Target("table-2", "selection times on one pool", "table"),
 )
 
 
-def find_targets(name: str) -> list[Target]:
-    """The figure or table of that name, or everything for `"all"`."""
-    found = [target for target in TARGETS if name in (target.name, ALL)]
+def find_targets(name: str, scale: Scale) -> list[Target]:
+    """The figure or table of that name, or all that exist at a scale for `"all"`, without tables for `"figures"`."""
+    if name in (ALL, ALL_FIGURES):
+        return [t for t in TARGETS if t.exists(scale) and (name == ALL or t.kind != "table")]
+    found = [target for target in TARGETS if name == target.name]
     if not found:
-        names = ", ".join([*(target.name for target in TARGETS), ALL])
+        names = ", ".join([*(target.name for target in TARGETS), ALL, ALL_FIGURES])
         raise ParameterError(f"there is no figure or table {name!r}. There are: {names}.")
+    if not found[0].exists(scale):
+        raise ParameterError(f"{name} has no experiments at {scale} scale: add --scale paper.")
     return found
 
 

@@ -345,3 +345,19 @@ class SaturationWarning(UserWarning):
         >>> caught[0].category.__name__, batch.diagnostics.saturated_at
         ('SaturationWarning', 0)
     """
+
+
+class DataWarning(UserWarning):
+    """Data was read in the way that was asked for, but another way is more likely to be right.
+
+    Example:
+        >>> import warnings
+        >>> from pathlib import Path
+        >>> import poolwise as pw
+        >>> _ = Path("texts.csv").write_text("text\\ncafé", encoding="utf-8")
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     data = pw.data.open_data("texts.csv", encoding="cp1252")
+        >>> caught[0].category.__name__
+        'DataWarning'
+    """

@@ -1,8 +1,8 @@
-"""Parallel work without waiting: whole blocks on threads of their own, each operation on one.
+"""Parallel work on whole blocks: each block on a thread of its own, and each operation on that one thread.
 
-PyTorch splits every single operation over its threads and waits for the slowest. On blocks that fit a cache that gains
-little, and on a machine that is busy with anything else it costs a time slice per operation, a hundredfold slowdown.
-Here PyTorch is held to one thread, and as many blocks are worked on at once as it was allowed threads before.
+PyTorch splits every operation over its threads and waits for the slowest. On blocks that fit a cache this gains little.
+On a busy machine it costs a time slice per operation and can be a hundred times slower. Here PyTorch uses one thread
+per operation, and as many blocks are worked on at once as PyTorch was allowed threads.
 """
 
 import threading
@@ -25,9 +25,9 @@ _allowed = 1  # how many threads PyTorch was allowed before the first of them
 
 @contextmanager
 def one_thread_an_operation() -> Iterator[None]:
-    """Hold PyTorch to one thread an operation and to no gradients; the thread count is put back at the end.
+    """Limit PyTorch to one thread per operation, without gradients; the thread count is restored at the end.
 
-    Inference mode is left inside, since it hides whether a tensor was written to.
+    Inference mode is switched off inside, since it hides whether a tensor was written to.
     """
     global _inside, _allowed
     _here.depth = getattr(_here, "depth", 0) + 1
@@ -50,7 +50,7 @@ def one_thread_an_operation() -> Iterator[None]:
 
 @contextmanager
 def threads_an_operation(count: int | None) -> Iterator[None]:
-    """Let PyTorch split operations over so many threads, or over as many as before for None."""
+    """Let PyTorch split operations over this many threads; None leaves the number as it is."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:
@@ -62,8 +62,8 @@ def threads_an_operation(count: int | None) -> Iterator[None]:
 def ordered_map(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
     """Results of a function on each item, in order, computed on as many threads as PyTorch is allowed.
 
-    At most two items a thread are under way, so memory stays bounded. Outside `one_thread_an_operation` it is a plain
-    map.
+    At most two items per thread are in progress, so memory stays bounded. Outside `one_thread_an_operation` this is a
+    plain map.
     """
     workers = _allowed if getattr(_here, "depth", 0) else 1
     if workers == 1 or len(items) == 1:

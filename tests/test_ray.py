@@ -22,6 +22,7 @@ import poolwise as pw
 from poolwise import cluster
 from poolwise.cluster.answering import must_answer
 from poolwise.cluster.shards import of_references
+from poolwise.cluster.watchdog import Watchdog, marked
 from poolwise.errors import ClusterError, FileError, MissingInputError, NotFiniteError, ParameterError
 from poolwise.experiments import execute_all, read_config
 from poolwise.learning.query import Query
@@ -98,27 +99,34 @@ def test_what_is_moved_is_counted():
     assert pw.select(x, 10, "lbb").diagnostics.traffic is None
 
 
-def workers():
-    """Process number and title of each worker of the Ray that this process started; without Ray's own agents."""
-    parents, titles = {}, {}
+def processes():
+    """The parent of each process of this machine."""
+    parents = {}
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError):
-            pid = int(path.name)
-            parents[pid] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            titles[pid] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+    return parents
+
+
+def below_process(pid, ancestor, parents):
+    while pid > 1:
+        pid = parents.get(pid, 0)
+        if pid == ancestor:
+            return True
+    return False
+
+
+def workers():
+    """Process number and title of each worker of the Ray that this process started; without Ray's own agents."""
+    parents, titles = processes(), {}
+    for pid in parents:
+        with contextlib.suppress(OSError, ValueError):
+            titles[pid] = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     return {
         pid: title
         for pid, title in titles.items()
-        if title.startswith("ray::") and "Agent" not in title and mine(pid, parents)
+        if title.startswith("ray::") and "Agent" not in title and below_process(pid, os.getpid(), parents)
     }
-
-
-def mine(pid, parents):
-    while pid > 1:
-        pid = parents.get(pid, 0)
-        if pid == os.getpid():
-            return True
-    return False
 
 
 class Killer(threading.Thread):
@@ -311,35 +319,123 @@ def test_without_ray(monkeypatch):
         cluster.connect()
 
 
-# A server of HTTP/2 that is not Ray's: its settings, and the status 404.
+def serve(server, answer):
+    """Give every connection an answer and close it."""
+    with contextlib.suppress(OSError):
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(answer)
+
+
+# What an HTTP/2 server that is not Ray's sends: its settings, and the status 404.
 NOT_FOUND = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]) + bytes([0, 0, 1, 1, 5, 0, 0, 0, 1, 0x8D])
 
 
-def test_an_address_that_does_not_answer(monkeypatch):
-    """Nobody there, somebody silent, somebody else: an error in time, which is set to five seconds."""
-    monkeypatch.setattr("poolwise.cluster.answering._PATIENCE", 1.0)
-    for answer, word in (
-        (None, "refused"),
-        (b"", "timed out"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not Ray"),
-        (NOT_FOUND, "is not Ray"),
-    ):
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            there = f"127.0.0.1:{server.getsockname()[1]}"
-            if answer is None:
-                server.close()
-            elif answer:
-                threading.Thread(target=lambda s=server, a=answer: s.accept()[0].sendall(a), daemon=True).start()
-            started = time.monotonic()
-            with pytest.raises(ClusterError, match=f"no Ray cluster answers at {there} .*{word}"):
-                must_answer(there)
-            assert time.monotonic() - started < 6
-    for malformed in ("somewhere", ":6379", "http://here:80", "here:99999", "here:0", "here:\u0662", "a b:6379"):
-        with pytest.raises(ParameterError, match="host:port"):
-            must_answer(malformed)
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", NOT_FOUND], ids=["none", "http", "http2"])
+def test_an_address_where_somebody_else_answers(monkeypatch, answer):
+    """Ray itself would try for forty seconds; here it is ten, in this test four."""
+    monkeypatch.setattr("poolwise.cluster.answering._CHECK", 4.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        if answer:
+            threading.Thread(target=serve, args=(server, answer), daemon=True).start()
+        there = f"127.0.0.1:{server.getsockname()[1]}"
+        started = time.monotonic()
+        with pytest.raises(ClusterError, match=f"no Ray cluster answers at {there} .*is not Ray"):
+            must_answer(there)
+        assert time.monotonic() - started < 8
+
+
+def test_an_address_where_nobody_answers():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        there = f"127.0.0.1:{server.getsockname()[1]}"
+    started = time.monotonic()
+    for address in (there, f"ray://{there}"):
+        with pytest.raises(ClusterError, match=f"no Ray cluster answers at {address} .*refused"):
+            must_answer(address)
     with pytest.raises(ClusterError, match="no host can have this name"):
         must_answer(f"{'a' * 300}:6379")
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    "malformed", ["somewhere", ":6379", "http://here:80", "here:99999", "here:0", "here:\u0662", "a b:6379"]
+)
+def test_a_malformed_address(malformed):
+    with pytest.raises(ParameterError, match="host:port"):
+        must_answer(malformed)
+
+
+def test_an_address_where_ray_answers():
     must_answer(address())
+
+
+DRIVER = """
+import time, ray
+from poolwise import cluster
+with cluster.connect("local", cpus=1, memory=80 << 20):
+    task = ray.remote(lambda: time.sleep(600)).remote()
+    time.sleep(1)
+    print("started", flush=True)
+    input()
+"""
+
+
+def started_driver(folder):
+    """A process with a local Ray of its own, and all processes below it."""
+    driver = join(folder, "-c", DRIVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert driver.stdout.readline() == "started\n", driver.stderr.read()
+    parents = processes()
+    below = [pid for pid in parents if pid != driver.pid and below_process(pid, driver.pid, parents)]
+    assert len(below) > 5, "servers, agents, a worker and the watchdog"
+    return driver, below
+
+
+def gone(pids, seconds):
+    """Whether processes end within a time; those that only wait for their parent have ended."""
+    last = time.monotonic() + seconds
+    while left := {pid for pid in pids if state(pid) not in "ZX"}:
+        if time.monotonic() > last:
+            return f"{left} are left"
+        time.sleep(0.1)
+    return ""
+
+
+def state(pid):
+    """A letter as in `ps`; X for a process that is not there."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def test_a_killed_driver_leaves_no_process_behind(tmp_path):
+    driver, below = started_driver(tmp_path)
+    with driver:
+        driver.kill()
+    assert gone(below, 10) == ""
+    assert ray.get(ray.remote(lambda: 7).remote()) == 7, "the Ray of this process is still there"
+
+
+def test_a_driver_that_ends_takes_everything_along(tmp_path):
+    driver, below = started_driver(tmp_path)
+    with driver:
+        driver.communicate("\n")
+    assert driver.returncode == 0
+    assert gone(below, 10) == ""
+
+
+def test_only_what_ray_starts_is_marked():
+    watchdog = Watchdog()
+    try:
+        with watchdog.marking(), subprocess.Popen(["sleep", "60"]) as inside:
+            assert marked(watchdog._mark) == [inside.pid]
+            inside.kill()
+        with subprocess.Popen(["sleep", "60"]) as outside:
+            assert marked(watchdog._mark) == []
+            outside.kill()
+    finally:
+        watchdog.stop()
 
 
 def test_what_to_do_if_ray_cannot_be_joined(monkeypatch):
@@ -374,22 +470,25 @@ def address():
     return ray.get_runtime_context().gcs_address
 
 
-def join(folder, *command):
-    """Another process that joins the Ray of this one."""
+def join(folder, *command, **pipes):
+    """Another Python process with the same sources."""
     environment = {**os.environ, "PYTHONPATH": str(Path(pw.__file__).parents[1])}
-    return subprocess.Popen([sys.executable, *command], cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+    pipes = {"stderr": subprocess.PIPE, **pipes}
+    return subprocess.Popen([sys.executable, *command], cwd=folder, env=environment, text=True, **pipes)
 
 
-def test_a_command_is_killed_and_started_again(tmp_path):
-    """`select` joins a cluster by its address, and is killed; the cluster serves the next one as if nothing was."""
+def test_a_command_that_is_killed_leaves_the_cluster_as_it_was(tmp_path):
+    """`select` joins a cluster by its address, and is killed while workers read rows for it."""
     x = pool(1200, 5, 3)
     folder = write(tmp_path / "preds", x, 3)
     command = ["-m", "poolwise", "select", "preds", "-b", "1000", "--method", "lbb"]
     with join(tmp_path, *command, "--engine", "ray", "--address", address()) as process:
-        time.sleep(4)
+        while not any(title.startswith(("ray::walk_shard", "ray::read_shard")) for title in workers().values()):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.002)
         process.kill()
-    batch = pw.select(cluster.open_folder(folder), 1000, "lbb", information=False)
-    same(batch, pw.select(x, 1000, "lbb", information=False))
+    assert process.returncode == -signal.SIGKILL
+    same(pw.select(cluster.open_folder(folder), 100, "lbb"), pw.select(x, 100, "lbb"))
 
 
 def test_commands(run, tmp_path):

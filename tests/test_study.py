@@ -1,5 +1,6 @@
 """The study: archives of runs keep what tables need, and the page says what the records say."""
 
+import dataclasses
 import gzip
 import math
 import zlib
@@ -7,15 +8,18 @@ import zlib
 import numpy as np
 import pytest
 
-from paper.study.claims import PAPER, claims
+from paper.study.claims import PAPER, RunTimes, claims
 from paper.study.compare import Records, compare, told_apart, versus
+from paper.study.files import Done, in_words, what_was_run
 from paper.study.page import CONDITIONS, write_page
 from poolwise.errors import FileError
+from poolwise.experiments import Config
 from poolwise.experiments.records import RoundRecord, RunRecord, Setting
 from poolwise.reports import write_report
 from poolwise.reports.archive import read_archive, write_archive
 
-TIMES = {("BatchBALD", 10): 0.5, ("Large BB", 10): 0.1, ("BatchBALD", 20): 4.0, ("Large BB", 20): 0.1}
+TIMES = RunTimes({("BatchBALD", 10): 0.5, ("Large BB", 10): 0.1, ("BatchBALD", 20): 4.0, ("Large BB", 20): 0.1}, 30_000)
+FILES = {"quick": [Done("mnist-ensemble-10", 4, 4, 2, 2), Done("svhn-ensemble-10", 0, 4, 0, 2)]}
 LABELS = (
     "random", "least-confidence", "margin", "entropy", "bald", "power-bald", "batchbald", "lbb", "power-lbb",
     "lbb-printed", "lbb-released", "power-lbb-released", "epig", "posterior-coverage", "badge", "coreset",
@@ -190,7 +194,7 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
         for made in runs_of(f"{data}-ensemble-10", levels, data=data, seeds=1)
     ]
     records = Records([made for group in study().groups.values() for made in group.everything] + more)
-    text = write_page(records, Records([]), Records([]), {}, tmp_path).read_text()
+    text = write_page(records, Records([]), Records([]), RunTimes({}), FILES, tmp_path).read_text()
     assert "no part in any of that (ag-news, cifar-10 and svhn):" in text
     assert "paper/configs/coverage`): unbalanced" not in text
     assert "nan" not in text
@@ -200,8 +204,10 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
 def test_the_page_names_losers_first_and_has_every_part(tmp_path):
     levels = {"random": 0.5, "posterior-coverage": 0.6, "margin": 0.55}
     ablation = [*runs_of("f-samples-20", levels), *runs_of("f-samples-5", levels), *runs_of("f-large-250", levels)]
-    path = write_page(study(), Records(ablation), Records(runs_of("r8-ensemble-10", levels)), TIMES, tmp_path)
+    path = write_page(study(), Records(ablation), Records(runs_of("r8-ensemble-10", levels)), TIMES, FILES, tmp_path)
     text = path.read_text()
+    assert "40.0 times: batchbald (30,000 configurations) 4.00 s" in text
+    assert "1 of 2 files were not run (`svhn-ensemble-10`)." in text
     first = text.split("\n\n")[1]
     assert "`bald`" in first.split("worse than labelling at random")[0]
     assert "`posterior-coverage` has the largest area" in first
@@ -210,3 +216,31 @@ def test_the_page_names_losers_first_and_has_every_part(tmp_path):
         assert (tmp_path / "results" / f"{name}.png").stat().st_size > 10_000
         assert f"results/{name}.png" in text
     assert all(name.split(" (")[0] in text for name in CONDITIONS if name != "b = 100")
+
+
+def test_what_was_run_is_counted_from_the_records():
+    def config(name, seeds, methods):
+        acquisition = {"methods": methods, "initial": 20, "batch_size": 10, "labels": 40}
+        values = {"name": name, "seeds": seeds, "data": {"name": "digits"}, "acquisition": acquisition}
+        return Config.model_validate(values)
+
+    main = Records([*runs_of("a", {"random": 0.5, "bald": 0.5}, seeds=2), *runs_of("b", {"random": 0.5}, seeds=2)])
+    more = Records([*runs_of("c", {"random": 0.5}, seeds=1), *runs_of("a", {"margin": 0.5}, seeds=2)])
+    unfinished = run(Setting("d", "mnist", "deep-ensemble", 10), "random", 0, 0.5)
+    other = Records([dataclasses.replace(unfinished, rounds=unfinished.rounds[:1])])
+    done = what_was_run(
+        [
+            config("a", 2, ["random", "bald"]),
+            config("a", 2, ["margin"]),
+            config("b", 2, ["random", "bald"]),
+            config("c", 2, ["random"]),
+            config("d", 1, ["random"]),
+        ],
+        [main, more, other],
+    )
+    assert [(d.runs, d.all_runs, d.seeds) for d in done] == [(4, 4, 2), (2, 2, 2), (2, 4, 0), (1, 2, 1), (0, 1, 0)]
+    assert in_words({"quick": done}) == (
+        "- `quick`: 2 of 5 files were run (`a`, `a`). 1 of 5 files were run in part, 2 of 4 runs (`b`). "
+        "1 of 5 files were run with 1 of 2 seeds (`c`). 1 of 5 files were not run (`d`)."
+    )
+    assert in_words({"quick": done[:2]}) == "- `quick`: 2 of 2 files were run."

@@ -431,7 +431,47 @@ def test_a_text_is_encoded_once(checkpoint, tmp_path, monkeypatch):
     assert asked[1:] == [len(set(data.texts))]  # another encoder
 
 
-def test_an_encoder_is_known_by_what_it_is_not_by_where_it_lies(folders, tmp_path):
+def test_a_cache_may_be_named_by_a_text_and_must_be_a_folder(checkpoint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = encoded(["sun1"], checkpoint, cache="emb")
+    assert torch.equal(encoded(["sun1"], checkpoint, cache=tmp_path / "emb").inputs, first.inputs)
+    assert encoded([], checkpoint, cache="emb").inputs.shape == (0, 32)
+    for wrong in (None, 5):
+        with pytest.raises(ParameterError, match="cache must be a folder"):
+            encoded(["sun1"], checkpoint, cache=wrong)
+
+
+def test_the_encoder_is_not_loaded_if_every_text_is_kept(tmp_path, monkeypatch):
+    folder, data = save(tmp_path / "bert", "bert"), texts(40)
+    first = encoded(data, folder, cache=tmp_path / "cache")
+    with monkeypatch.context() as patched:
+        patched.setattr("poolwise.data.encoding._encoder", lambda *_: pytest.fail("the encoder was loaded"))
+        again = encoded(data, folder, cache=tmp_path / "cache")
+        assert torch.equal(again.inputs, first.inputs)
+        assert (again.labels == data.labels).all()
+    save(folder, "bert", seed=1)  # other weights in the same folder
+    assert not torch.allclose(encoded(data, folder, cache=tmp_path / "cache").inputs, first.inputs, atol=1e-3)
+    assert not torch.allclose(
+        encoded(data, folder, cache=tmp_path / "cache", max_length=4).inputs, first.inputs, atol=1e-3
+    )
+    for note in (tmp_path / "cache" / "encoders").glob("*.json"):
+        note.write_text("damaged")
+    encoded(data, folder, cache=tmp_path / "cache")
+
+
+def test_a_bar_shows_progress_at_a_terminal(checkpoint, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("poolwise.progress._PATIENCE", 0.0)
+    encoded(texts(20), checkpoint, cache=tmp_path / "a")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    encoded(texts(20), checkpoint, cache=tmp_path / "b")
+    assert "encoding" in capsys.readouterr().err
+    encoded(texts(20), checkpoint, cache=tmp_path / "c", progress=False)
+    encoded(texts(20), checkpoint, cache=tmp_path / "d", report=lambda *_: None)
+    assert capsys.readouterr().err == ""
+
+
+def test_an_encoder_is_known_by_what_it_is_not_by_its_folder(folders, tmp_path):
     copied = shutil.copytree(folders["bert"], tmp_path / "copy")
     used = Encoder(folders["bert"])
     used(["sun1 and ice2"])

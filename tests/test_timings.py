@@ -140,7 +140,7 @@ def assert_tables(page: str) -> None:
         ("bald", "N", 1.05, 0.01, ""),
         ("bald", "N", 0.5, 0.3, ""),
         ("bald", "N", 0.5, 0.01, "does not grow with N"),
-        ("bald", "N", 1.5, 0.01, "not looked for"),
+        ("bald", "N", 1.5, 0.01, "not investigated"),
         ("lbb", "N", 0.5, 0.01, "all N² pairs"),
     ],
 )

@@ -1,6 +1,57 @@
 """The study behind docs/results.md: what methods do on real data at the quick scale, and what that says of the paper.
 
-poolwise run paper/configs/quick/NAME.toml -o runs    # each experiment, resumable
-.venv/bin/python -m paper.study collect runs          # records into paper/records/
-.venv/bin/python -m paper.study page                  # docs/results.md and its figures, from those records
+poolwise run paper/configs/quick/NAME.toml -o runs   # each experiment; the same command resumes
+python -m paper study collect runs quick             # the finished runs, into paper/records/quick.csv.gz
+python -m paper study page                           # docs/results.md and its figures, from the records
 """
+
+from pathlib import Path
+
+from paper.places import CONFIGS, DOCS, RECORDS, must_exist
+from paper.study.claims import RunTimes
+from paper.study.compare import Records
+from paper.study.files import what_was_run
+from poolwise.experiments import read_config
+from poolwise.experiments.records import read_runs
+from poolwise.reports.archive import SUFFIX, read_archive, write_archive
+from poolwise.storage import read_json
+
+ARCHIVES = ("quick", "ablation", "coverage")
+"""The archives of the study in paper/records."""
+
+
+def collect(runs: Path, name: str) -> Path:
+    """Put the finished runs of a folder into an archive, in place of what it had.
+
+    Args:
+        runs: the folder that the experiments wrote to.
+        name: one of `ARCHIVES`.
+    """
+    finished = [run for found in read_runs(runs).values() for run in found if run.finished]
+    path = must_exist(RECORDS) / f"{name}{SUFFIX}"
+    write_archive(finished, path)
+    return path
+
+
+def make_page() -> Path:
+    """Make the page of results from the archives."""
+    from paper.study.page import write_page  # needs Matplotlib
+
+    paths = [must_exist(RECORDS) / f"{name}{SUFFIX}" for name in ARCHIVES]
+    quick, ablation, coverage = (Records(read_archive(path) if path.exists() else ()) for path in paths)
+    archives = (quick, ablation, coverage)
+    files = {
+        folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives)
+        for folder in ARCHIVES
+    }
+    return write_page(quick, ablation, coverage, _run_times(), files, must_exist(DOCS))
+
+
+def _run_times() -> RunTimes:
+    """The paper's Table 2 as `python -m paper table-2 --scale paper` measured it."""
+    path = DOCS / "run-time.json"
+    if not path.exists():
+        return RunTimes({})
+    found = read_json(path)
+    seconds = {(duration["name"], duration["b"]): duration["mean"] for duration in found["durations"]}
+    return RunTimes(seconds, found["setup"]["configurations"])

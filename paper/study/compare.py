@@ -12,6 +12,9 @@ from poolwise.reports.comparable import Comparable
 from poolwise.reports.paired import CONFIDENCE, Difference, Verdict, difference, holm, interval
 from poolwise.reports.tables import areas, finals
 
+RANDOM = "random"
+"""The method that all others are compared with."""
+
 
 class Records:
     """All runs of the study, by setting."""
@@ -98,7 +101,7 @@ def told_apart(rows: Mapping[str, Comparison]) -> dict[str, Verdict]:
 
 
 def compare(pairs: Mapping[Setting, tuple[dict[int, float], dict[int, float]]]) -> Comparison:
-    """Compare two numbers a seed in every setting.
+    """Compare two numbers per seed in every setting.
 
     Settings are the units of the overall interval: seeds of one setting are alike, and counting them one by one would
     make the interval too narrow. Settings that share a data set are not independent either, so it is still optimistic.

@@ -48,7 +48,7 @@ def map_figure(rows: Mapping[str, Comparison]) -> Figure:
 
 
 def curve_figure(groups: Mapping[Setting, Comparable], labels: Sequence[str], across: int = 4) -> Figure:
-    """Learning curves of some methods, a panel a setting, with bands of one standard deviation."""
+    """Learning curves of some methods, one panel per setting, with bands of one standard deviation."""
     rows = -(-len(groups) // across)
     figure = Figure(figsize=(3.4 * across, 2.5 * rows + 0.5), layout="constrained")
     panels = figure.subplots(rows, across, squeeze=False).ravel()

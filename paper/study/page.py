@@ -1,22 +1,21 @@
-"""docs/results.md: what the records say, in words, tables and figures. Nothing on it is written by hand but the words
-between the numbers."""
+"""docs/results.md: what the records say, in words, tables and figures. Every number on it comes from the records."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from pathlib import Path
-from statistics import mean
 
 from matplotlib.figure import Figure
 
+from paper.study.ablations import ablations, posterior_coverage
 from paper.study.claims import RunTimes, claims, spelled
-from paper.study.compare import Comparison, Records, dropout, repeated, texts, told_apart, versus
+from paper.study.compare import RANDOM, Comparison, Records, dropout, repeated, texts, told_apart, versus
 from paper.study.figures import curve_figure, map_figure, profile_figure
+from paper.study.files import Done, in_words
+from paper.study.markdown import listed, table
 from poolwise.experiments.records import Setting
 from poolwise.reports.numbers import UNKNOWN, signed
 from poolwise.reports.profiles import Profile, lead, problems, profiles
 from poolwise.storage import replacing
-
-RANDOM = "random"
 
 # Methods drawn in the learning curves: all of them would hide each other.
 SHOWN = (RANDOM, "margin", "bald", "batchbald", "lbb", "power-bald", "power-lbb", "badge", "posterior-coverage")
@@ -35,14 +34,22 @@ CONDITIONS: Mapping[str, Callable[[Setting], bool]] = {
 }
 
 
-def write_page(quick: Records, ablation: Records, coverage: Records, times: RunTimes, docs: Path) -> Path:
+def write_page(
+    quick: Records,
+    ablation: Records,
+    coverage: Records,
+    times: RunTimes,
+    files: Mapping[str, Sequence[Done]],
+    docs: Path,
+) -> Path:
     """Write the page and its figures.
 
     Args:
         quick: the runs of paper/configs/quick, with those of paper/configs/ablation on the same settings.
         ablation: the other runs of paper/configs/ablation.
         coverage: the runs of paper/configs/coverage.
-        times: seconds of the paper's Table 2, by algorithm and batch size.
+        times: seconds of the paper's Table 2, as they were measured here.
+        files: how much of each experiment was run, by folder.
         docs: where the page goes; figures go into its folder results/.
     """
     against = {label: versus(quick, label, RANDOM) for label in quick.labels if label != RANDOM}
@@ -59,25 +66,14 @@ def write_page(quick: Records, ablation: Records, coverage: Records, times: RunT
         _overall(quick, ranked, found),
         _claims(quick, times),
         _conditions(quick),
-        _ablations(quick, ablation),
-        _coverage(quick, coverage),
-        _made(quick, ablation, coverage),
+        ablations(quick, ablation),
+        posterior_coverage(quick, coverage),
+        _made(files, quick, ablation, coverage),
     ]
     path = docs / "results.md"
     with replacing(path) as file:
         file.write(("\n\n".join(parts) + "\n").encode())
     return path
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; the first column is text, the others numbers or text."""
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
-
-
-def _listed(names: Sequence[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _summary(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[Profile]) -> str:
@@ -93,26 +89,26 @@ def _summary(quick: Records, ranked: Mapping[str, Comparison], found: Sequence[P
     ahead, low, high = lead([best], [second])
     sentences = [
         f"{len(quick.labels)} methods on {len(quick.groups)} settings of real data, {seeds} seeds each: "
-        f"{runs:,} runs. Averaged over the settings, {_listed(losers)} {'do' if len(losers) > 1 else 'does'} worse "
+        f"{runs:,} runs. Averaged over the settings, {listed(losers)} {'do' if len(losers) > 1 else 'does'} worse "
         "than labelling at random."
         if losers
         else f"{len(quick.labels)} methods on {len(quick.groups)} settings, {runs:,} runs. None loses to random.",
-        f"{_listed(unclear)} cannot be told from it." if unclear else "",
-        f"{_listed(winners)} {'do' if len(winners) > 1 else 'does'} better." if winners else "",
+        f"{listed(unclear)} cannot be told from it." if unclear else "",
+        f"{listed(winners)} {'do' if len(winners) > 1 else 'does'} better." if winners else "",
         f"`{best.label}` has the largest area under the performance profile, {best.area:.3f} "
         f"[{best.area_low:.3f}, {best.area_high:.3f}], before `{second.label}` with {second.area:.3f} "
         f"[{second.area_low:.3f}, {second.area_high:.3f}]; problem by problem, that is {ahead:.3f} [{low:.3f}, "
         f"{high:.3f}] ahead.",
     ]
     note = (
-        "Accuracies are means over the learning curve unless said otherwise, differences are in percentage points, "
-        "and brackets hold 95 % confidence intervals: over seeds within a setting, over settings for what concerns "
-        "several. What is said of several methods at once, here and of the paper's claims, is what is left at the 5 % "
-        "level when the p-values of the paired t-tests over settings are adjusted for their number (Holm 1979). "
-        "Settings that share a data set are not independent, so intervals over settings are optimistic. "
-        "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), pools "
-        "have 5,000 examples: large networks and pools may rank methods in another order. With 47 classes and more, "
-        "`batchbald` and `epig` choose from a random fifth of the pool in each round, for time."
+        "Accuracies are means over the learning curve, unless something else is stated. Differences are in percentage "
+        "points. Brackets hold 95 % confidence intervals: over seeds within a setting, and over settings where there "
+        "are several. Statements about several methods, here and on the paper's claims, are those that remain at the "
+        "5 % level after the p-values of the paired t-tests over settings are adjusted for their number (Holm 1979). "
+        "Settings that share a data set are not independent, so intervals over settings are too narrow. "
+        "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), and "
+        "pools have 5,000 examples: large networks and pools may rank methods in another order. With 47 classes and "
+        "more, `batchbald` and `epig` choose from a random fifth of the pool in each round, to save time."
     )
     return " ".join(filter(None, sentences)) + "\n\n" + note
 
@@ -156,8 +152,15 @@ def _claims(quick: Records, times: RunTimes) -> str:
         "over the settings is on its side of 0, *does not hold* if it is on the other side, and is *within noise* "
         "otherwise, or if p, of the paired t-test over the settings and adjusted for the number of claims, is not "
         "below 0.05. That two methods are close holds if the interval lies within ±1 point, and does not if it lies "
-        "outside. Numbers come from [quick.csv.gz](results/quick.csv.gz), times of the paper's pool from "
+        "outside. Numbers come from `paper/records/quick.csv.gz`, times of the paper's pool from "
         "[run-time.md](run-time.md).\n\n"
+        "Two more readings have no row here. Without its second count of every pair, the printed formula is 2-BALD, a "
+        'member of the k-BALD family (Kirsch 2023, *Speeding Up BatchBALD*): `lbb` with `redundancy="sum"` and '
+        '`pairs="unordered"`, which is among the ablations below. And the paper\'s Table 1 counts N² pairs, as if a '
+        "point were compared with the whole pool and not with the batch. No formula of the paper says so; the nearest "
+        "method is `lbb-released` with the whole pool as its `reference`, which was not run.\n\n"
+        "Figure 1 (c) of the paper, at its own scale and as far as it has been run, is on [a page of its own]"
+        "(figure-1c.md).\n\n"
         + table(("claim", "settings", "tested", "finding", "p", "difference in points, and what it rests on"), rows)
     )
 
@@ -191,150 +194,26 @@ def _conditions(quick: Records) -> str:
     header = ("method", *(f"{name} ({len(parts[name].groups)})" for name in columns))
     return (
         "## Which method where\n\n"
-        "Points above random, mean over the curve; the number of settings is in brackets, the best of a column is "
-        "bold. What follows from it for your own data is in [guide.md](guide.md).\n\n" + table(header, rows)
+        "Points above random, mean over the curve. The number of settings is in brackets, and the best of a column is "
+        "bold. What follows for your own data is in [guide.md](guide.md).\n\n" + table(header, rows)
     )
 
 
-def _above(records: Records, settings: Sequence[Setting], labels: Iterable[str]) -> list[tuple[str, ...]]:
-    """Points above random of some methods, a column a setting, and their mean."""
-    rows = []
-    for label in labels:
-        each = versus(records, label, RANDOM).each
-        rows.append((f"`{label}`", *(spelled(each[s]) for s in settings), signed(mean(each[s].mean for s in settings))))
-    return rows
-
-
-_FAMILIES: Mapping[str, Sequence[str]] = {
-    "Exponent α of power sampling": (
-        "power-bald alpha=0.5", "power-bald", "power-bald alpha=2.0", "power-bald alpha=5.0", "bald",
-        "power-lbb alpha=0.5", "power-lbb", "power-lbb alpha=2.0", "power-lbb alpha=5.0",
-    ),
-    "Redundancy": (
-        "lbb", "lbb redundancy=max", "lbb redundancy=mean", "lbb redundancy=sum", "lbb-printed",
-        "power-lbb", "power-lbb redundancy=max", "power-lbb redundancy=mean",
-    ),
-    "Candidates: the whole pool, or a random tenth drawn anew each round": (
-        "bald", "bald candidates=10%", "lbb", "lbb candidates=10%", "margin", "margin candidates=10%",
-        "badge", "badge candidates=10%", "posterior-coverage", "posterior-coverage candidates=10%",
-    ),
-    "Posterior coverage: how many low-margin points, in batches, and which kernel": (
-        "posterior-coverage filter=3.0", "posterior-coverage", "posterior-coverage filter=30.0",
-        "posterior-coverage filter=100.0", "posterior-coverage kernel=embeddings",
-    ),
-}  # fmt: skip
-
-
-def _ablations(quick: Records, ablation: Records) -> str:
-    """Variants on the settings that have them, then the number of samples and the batch size."""
-    wanted = {label for family in _FAMILIES.values() for label in family}
-    variants = quick.where(lambda s: wanted <= set(quick.groups[s].runs))
-    parts = ["## Ablations\n\nPoints above random, with intervals over the seeds."]
-    names = [s.experiment for s in variants.groups]
-    parts += [_ablation(title, variants, list(variants.groups), family, names) for title, family in _FAMILIES.items()]
-    for title, name, symbol in (
-        ("Posterior samples K, from a dropout ensemble of 5 on Fashion-MNIST", "-samples-", "K"),
-        ("Large batches, Fashion-MNIST, pool of 20,000", "-large-", "b"),
-    ):
-        part = ablation.where(lambda s, name=name: name in s.experiment)  # type: ignore[misc]
-        settings = sorted(part.groups, key=_size)
-        labels = [label for label in part.labels if label != RANDOM]
-        parts.append(_ablation(title, part, settings, labels, [f"{symbol} = {_size(s)}" for s in settings]))
-    return "\n\n".join(filter(None, parts))
-
-
-def _ablation(
-    title: str, records: Records, settings: Sequence[Setting], labels: Sequence[str], names: Sequence[str]
-) -> str:
-    """A table of an ablation, or nothing if it has not been run."""
-    if not settings:
-        return ""
-    return f"### {title}\n\n" + table(("variant", *names, "mean"), _above(records, settings, labels))
-
-
-def _size(setting: Setting) -> int:
-    """The number at the end of an experiment's name."""
-    return int(setting.experiment.rsplit("-", 1)[1])
-
-
-def _coverage(quick: Records, coverage: Records) -> str:
-    """Posterior coverage against every other method."""
-    name = "posterior-coverage"
-    rows = []
-    for label in quick.labels:
-        if label != name:
-            found = versus(quick, name, label)
-            rows.append((found.overall.mean, label, found))
-    beaten = [
-        (f"`{label}`", spelled(found.overall), spelled(found.by_data), f"{found.count('better')} / "
-         f"{found.count('within noise')} / {found.count('worse')}", f"{found.ahead} of {len(found.each)}")
-        for _, label, found in sorted(rows, key=lambda row: row[0])
-    ]  # fmt: skip
-    return "\n\n".join(
-        [
-            "## Posterior coverage against the others\n\n"
-            "Its theory is in [posterior-coverage.md](posterior-coverage.md). Points of `posterior-coverage` above "
-            "each other method, the closest first; *by data set*, all settings of a data set count as one, which makes "
-            "no use of settings that are alike:",
-            table(("against", "difference", "by data set", "settings better / unclear / worse", "ahead in"), beaten),
-            *_fresh(quick, name),
-            *_harder(coverage, name),
-        ]
-    )
-
-
-# Data on which posterior coverage was found, first judged, or varied.
-_SEEN = ("fashion-mnist", "mnist", "kmnist", "20news")
-
-
-def _fresh(quick: Records, name: str) -> list[str]:
-    """Posterior coverage on data that had no part in its making, if there is any."""
-    fresh = quick.where(lambda s: s.data not in _SEEN)
-    if not fresh.groups:
-        return []
-    others = [o for o in ("margin", "badge", "power-bald", "power-lbb", "cluster-margin", RANDOM) if o in fresh.labels]
-    against = {other: versus(fresh, name, other) for other in others}
-    return [
-        "The rule was found on Fashion-MNIST and first judged on MNIST and KMNIST; variants of it were tried on "
-        "Fashion-MNIST and 20 Newsgroups, with other seeds than here, and none was taken over. On data that had no "
-        f"part in any of that ({_listed(sorted({s.data for s in fresh.groups}))}):",
-        table(
-            ("against", "difference on fresh data", "by data set"),
-            [(f"`{other}`", spelled(found.overall), spelled(found.by_data)) for other, found in against.items()],
-        ),
-    ]
-
-
-def _harder(coverage: Records, name: str) -> list[str]:
-    """Posterior coverage on the settings made to be hard for it, as far as they were run."""
-    if not coverage.groups:
-        return []
-    others = [label for label in coverage.labels if label != name]
-    against = {other: versus(coverage, name, other).each for other in others}
-    return [
-        "Harder settings (`paper/configs/coverage`): unbalanced classes, exact copies, 77 classes with 100 samples, "
-        "large batches, and the paper's network at full resolution:",
-        table(
-            ("setting", *(f"− `{o}`" for o in others)),
-            [(s.experiment, *(spelled(against[other][s]) for other in others)) for s in coverage.groups],
-        ),
-    ]
-
-
-def _made(*archives: Records) -> str:
+def _made(files: Mapping[str, Sequence[Done]], *archives: Records) -> str:
     versions: dict[str, set[str]] = {}
     for records in archives:
         for group in records.groups.values():
             for run in group.everything:
                 for package, version in run.versions.items():
                     versions.setdefault(package, set()).add(version)
-    used = ", ".join(f"{name} {_listed(sorted(found))}" for name, found in sorted(versions.items()))
+    used = ", ".join(f"{name} {listed(sorted(found))}" for name, found in sorted(versions.items()))
     return (
         "## How this page was made\n\n"
-        "`poolwise run` on every file of `quick`, `ablation` and `coverage` in `paper/configs`, on two processor "
-        "cores without a graphics card; `python -m paper.study collect` put the records (without the picks) into "
-        "`docs/results/`, and `python -m paper.study page` made this page of them. `poolwise report "
-        "paper/records/quick.csv.gz` makes the full report with every table and curve. " + f"Versions: {used}."
+        "`poolwise run` on files of `paper/configs`, on two processor cores without a graphics card. "
+        "`python -m paper study collect` put the records (without the picks) into `paper/records`, and "
+        "`python -m paper study page` made this page from them. `poolwise report paper/records/quick.csv.gz` makes "
+        f"the full report with every table and curve. Versions: {used}.\n\n"
+        "By the records, this is what was run of each folder:\n\n" + in_words(files)
     )
 
 

@@ -9,6 +9,9 @@ from poolwise.arrays import Array
 from poolwise.reports.numbers import seconds as short
 
 BATCHES = (10, 20)
+AUTHORS_CONFIGURATIONS = 100_000
+"""How many label configurations BatchBALD draws in the authors' program."""
+
 # The paper's name, the method of Poolwise, its parameters. The last three are not in the paper's table.
 TIMED: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("BALD", "bald", {}),
@@ -59,7 +62,10 @@ class PoolSizes:
     configurations: int = 10_000
 
 
-POOL_SCALES = {"quick": PoolSizes(10_000, mnist=False), "paper": PoolSizes(49_980, mnist=True, repeats=10)}
+POOL_SCALES = {
+    "quick": PoolSizes(10_000, mnist=False),
+    "paper": PoolSizes(49_980, mnist=True, repeats=10, configurations=AUTHORS_CONFIGURATIONS),
+}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from poolwise.reports.numbers import seconds as short
 
 _STYLE: dict[Any, Any] = {"font.size": 9, "axes.titlesize": 9, "axes.linewidth": 0.7, "text.usetex": False}
 _DPI = 200
-# Those that evaluate everything look like those that do not, with hollow markers.
+# Methods that evaluate everything have the colour of those that do not, and hollow markers.
 _LIKE = {ALL_POINTS: "batchbald", ALL_PAIRS: "lbb"}
 # Whose line the paper's formula is laid through, one for each of its three.
 _GUIDED = ("bald", ALL_POINTS, ALL_PAIRS)
@@ -27,7 +27,7 @@ _HERE, _PAPER = "#0072B2", "#b5b5b5"
 
 
 def draw_growth(lines: Sequence[Line], sizes: GrowthSizes, path: Path) -> None:
-    """A panel a variable, a line a method, and dashed what the paper's formula says, through the last point."""
+    """One panel per variable and one line per method; the paper's formula is dashed, through the last point."""
     looks = choose_line_styles(
         {contender.name: contender.method for contender in GROWING if contender.name not in _LIKE}
     )
@@ -69,7 +69,7 @@ def _draw_panel(axes: Axes, lines: Sequence[Line], looks: dict[str, LineStyle]) 
 
 
 def draw_durations(durations: Sequence[Duration], path: Path) -> None:
-    """A panel a batch size: bars of seconds, here and in the paper, on a logarithmic axis."""
+    """One panel per batch size: bars of seconds, here and in the paper, on a logarithmic axis."""
     names = [name for name, *_ in TIMED]
     with matplotlib.rc_context(_STYLE):
         figure = Figure((8.5, 3.6), layout="constrained")

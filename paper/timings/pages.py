@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from paper.timings.durations import BATCHES, PAPER_SECONDS, TIMED, Duration, PoolSizes
+from paper.timings.durations import AUTHORS_CONFIGURATIONS, BATCHES, PAPER_SECONDS, TIMED, Duration, PoolSizes
 from paper.timings.growth import ALL_PAIRS, ALL_POINTS, RELEASED, VARIABLES, GrowthSizes, Line
 from paper.timings.pools import Trained
 from paper.timings.stopwatch import signed
@@ -54,7 +54,7 @@ _ABOVE = {
     ("power-lbb", "C"): _LABEL_PAIRS,
 }
 _OVERHEAD = "Part of the time does not grow with {}, and it still counts at these sizes."
-_UNEXPLAINED = "Grows faster than the formula over these sizes; the cause was not looked for."
+_UNEXPLAINED = "Grows faster than the formula over these sizes; the cause was not investigated."
 
 _FORMULAS = """\
 | algorithm | the paper's Table 1 | methods here |
@@ -78,6 +78,9 @@ b = {base.b}, C = {base.C}, K = {base.K} (m = {sizes.configurations:,}), and the
         f"""\
 *Every point* and *every pair* are `evaluation="full"`, which refines all points at every pick; the picks are the same.
 `power-lbb` has no row of its own in the paper's table, and `lbb-released` is what the paper's program computes.
+
+The paper's N² for LBB counts all pairs of the pool, as if a point were compared with the whole pool. The printed
+formula sums over pairs inside the batch, for which b · N comparisons are enough; that is what `lbb` does here.
 
 **Predictions** come from a generator, since no data set comes in all sizes: a signal that all members share plus noise
 of each member, linear in shared features, with constants chosen so that the BALD scores and the share of pairs that
@@ -135,7 +138,7 @@ def _reason(line: Line) -> str:
 
 
 def _saturation(line: Line) -> str:
-    """From which size on a line is of saturated batches, in words; empty if it is not."""
+    """From which size on the batches of a line are saturated, in words; empty if they are not."""
     found = [
         (size, run.saturated_at)
         for size, run in zip(line.sizes, line.runs, strict=True)
@@ -179,11 +182,11 @@ Here N = {N:,}, K = {K}, C = {C}.
 **Predictions**: {pool.origin}.
 
 **Times** are mean ± standard deviation over {sizes.repeats} runs with different seeds, in seconds, on one thread, from
-an array in memory, without the estimate of the batch's information; BatchBALD with {sizes.configurations:,}
-configurations.""",
+an array in memory, without the estimate of the batch's information. BatchBALD draws {sizes.configurations:,}
+configurations{_as_authors(sizes)}.""",
         """\
-**Only ratios between methods compare.** The paper's seconds are those of its own machine and its own program, and it
-does not say which machine, nor what is inside the times.""",
+**Only ratios between methods compare.** The paper's seconds come from the authors' program on a machine that the paper
+does not name. The program starts its clock after prediction, so its times, as ours, are of selection alone.""",
         _table(head, rows, "ll"),
         """\
 The last three rows are not in the paper's table. *Every pair* compares all points with every pick, where `lbb` leaves
@@ -193,10 +196,16 @@ blocks of 1,024 rows, whose time does not depend on b.""",
         "## Ratios",
         _ratios(found, pool.predicting),
         f"""\
-*With prediction* adds to both times the {short(pool.predicting)} that predicting the pool took here, since five seconds
-are long for BALD on 2.5 million numbers: it may be that the paper's times contain it.""",
+*With prediction* adds to both times the {short(pool.predicting)} that predicting the pool took here: the ratio of whole
+queries, which is what a user waits for.""",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _as_authors(sizes: PoolSizes) -> str:
+    """What to add if BatchBALD has another number of configurations than in the authors' program."""
+    same = sizes.configurations == AUTHORS_CONFIGURATIONS
+    return "" if same else f", where the authors' program draws {AUTHORS_CONFIGURATIONS:,}"
 
 
 def _ratios(found: Mapping[tuple[str, int], Duration], predicting: float) -> str:

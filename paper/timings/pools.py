@@ -81,7 +81,7 @@ class Trained:
 
 
 def trained(N: int, steps: int, *, mnist: bool, show: Show) -> Trained:
-    """Train an ensemble on 20 images, two a class, and predict a pool of N.
+    """Train an ensemble on 20 images, two per class, and predict a pool of N.
 
     Args:
         N: how many points.

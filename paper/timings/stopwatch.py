@@ -43,7 +43,7 @@ def time_selection(
     seeds: Sequence[int],
     budget: float = math.inf,
 ) -> Timed:
-    """Select once a seed on one thread, as a user would: from an array in memory, whose check is part of the time.
+    """Select once per seed on one thread, as a user would: from an array in memory, whose validation is timed too.
 
     The estimate of the batch's joint information, which is no part of any method, is switched off.
 
@@ -52,7 +52,7 @@ def time_selection(
         batch_size: b.
         method: name of the method.
         parameters: its own parameters.
-        seeds: one a run.
+        seeds: one per run.
         budget: seconds after which no other run is begun; there is always one.
     """
     seconds: list[float] = []
@@ -113,7 +113,7 @@ def signed(exponent: float) -> str:
 
 
 def describe_machine() -> dict[str, object]:
-    """What a time depends on beside the program: processor, versions, date."""
+    """What a time depends on besides the program: processor, versions, date."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]

@@ -1,4 +1,4 @@
-"""Where a command does its work: on this machine, or on Ray."""
+"""Where a command works: in this process, or on Ray."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +16,13 @@ EngineOption = Annotated[
 ]
 AddressOption = Annotated[
     str | None,
-    typer.Option(help="host:port of a Ray cluster, or auto; by default RAY_ADDRESS, or else Ray is started here."),
+    typer.Option(help="host:port of a Ray cluster, or auto; by default RAY_ADDRESS, or a Ray that is started here."),
 ]
 
 
 @contextmanager
 def working(engine: Engine, address: str | None) -> Iterator[None]:
-    """Ray while it is needed, if it was asked for."""
+    """Ray for the time of a command, if it was asked for."""
     if engine == "local":
         if address is not None:
             raise ParameterError("--address is for --engine ray.")

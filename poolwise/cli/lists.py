@@ -135,13 +135,25 @@ def _read(path: Path) -> dict[str, list[object]]:
         return {"": _read_npy(path)}
     if ending == ".json":
         return _read_batch(path)
-    from poolwise.data.formats.records import read_records
-
-    columns = read_records(path)
+    columns = _read_columns(path)
     if len(columns) == 1 and ending in (".csv", ".tsv") and _whole(next(iter(columns))) is not None:
         (first, values), *_ = columns.items()
         return {"": [first, *values]}  # a list of numbers without a header
     return columns
+
+
+def _read_columns(path: Path) -> dict[str, list[object]]:
+    """The columns of a table."""
+    from poolwise.data.formats.records import read_json_lines, read_parquet
+    from poolwise.data.formats.rows import read_table
+
+    match path.suffix.lower():
+        case ".parquet":
+            return {name: list(values) for name, values in read_parquet(path).items()}
+        case ".jsonl":
+            return read_json_lines(path)
+        case _:
+            return {name: list(values) for name, values in read_table(path).items()}
 
 
 def _read_npy(path: Path) -> list[object]:

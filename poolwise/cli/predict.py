@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -47,9 +47,14 @@ def predict(
         Literal["train", "test"], typer.Option(help="Which part of a data set that is given by name.")
     ] = "train",
     root: Annotated[Path | None, typer.Option(help="A folder to search for data sets first.")] = None,
-    text: Annotated[str, typer.Option(help="The column of texts in a table.")] = "text",
-    file: Annotated[str, typer.Option(help="The column of image files in a table.")] = "file",
-    id: Annotated[str, typer.Option(help="The column of a table that names the examples, if there is one.")] = "id",
+    text: Annotated[str | None, typer.Option(help="Of a table: the column of texts.")] = None,
+    file: Annotated[str | None, typer.Option(help="Of a table: the column of image files.")] = None,
+    id: Annotated[str | None, typer.Option(help="Of a table: the column that names the examples.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Of a table: the character between its fields.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of a table: its encoding, such as cp1252.")] = None,
+    reader: Annotated[
+        str | None, typer.Option(help="The function that reads the data, as package.module:function.")
+    ] = None,
     ids: Annotated[
         str | None,
         typer.Option(
@@ -110,9 +115,10 @@ def predict(
         else _learned(inputs[0], samples)
     )
     name = str(Path(inputs[-1]).resolve()) if Path(inputs[-1]).exists() else inputs[-1]
-    columns = {"text": text, "file": file, "id": id}
-    data = partial(_examples, name, split, None if root is None else root.resolve(), columns)
-    examples, names = _open(name, split, root, columns)
+    opening = {"text": text, "file": file, "id": id, "separator": separator, "encoding": encoding, "reader": reader}
+    given = {option: value for option, value in opening.items() if value is not None}
+    data = partial(_examples, name, split, None if root is None else root.resolve(), given)
+    examples, names = _open(name, split, root, given)
     if ids is not None:
         names = read_ids(ids, len(examples))
     try:
@@ -144,18 +150,22 @@ def _learned(directory: str, samples: int | None) -> "Posterior":
     return ActiveLearner.load(directory, read_only=True).posterior
 
 
-def _examples(name: str, split: str, root: Path | None, columns: dict[str, str]) -> "Examples":
+def _examples(name: str, split: str, root: Path | None, opening: Mapping[str, Any]) -> "Examples":
     """The examples alone, for a worker to open."""
-    return _open(name, split, root, columns)[0]
+    return _open(name, split, root, opening)[0]
 
 
-def _open(name: str, split: str, root: Path | None, columns: dict[str, str]) -> tuple["Examples", Sequence[str] | None]:
+def _open(
+    name: str, split: str, root: Path | None, opening: Mapping[str, Any]
+) -> tuple["Examples", Sequence[str] | None]:
     """The examples and their names; None where a name would only repeat the position."""
     from poolwise.data import SPECS, load, open_data
 
     if name in SPECS and not Path(name).exists():
+        if opening:
+            raise ParameterError(f"--{next(iter(opening))} is for data of your own, not for a data set by name.")
         found = load(name, root)
         return (found.train if split == "train" else found.test), None
-    opened = open_data(name, **columns)  # type: ignore[arg-type]
+    opened = open_data(name, **opening)
     positions = all(given == str(place) for place, given in enumerate(opened.ids))
     return opened.examples, None if positions else opened.ids

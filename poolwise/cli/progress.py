@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from poolwise.progress import Report, silent
+from poolwise.progress import Report, terminal_bar
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,31 +16,11 @@ if TYPE_CHECKING:
     from poolwise.experiments import Progress as RunProgress
     from poolwise.experiments.grid import Show
 
-# Work that takes less than this (seconds) shows no progress bar.
-_PATIENCE = 2.0
-
 
 @contextmanager
 def bar(quiet: bool) -> Iterator[Report]:
     """A progress bar with the time left, for a person at a terminal, once the work has taken a while."""
-    if quiet or not sys.stderr.isatty():
-        yield silent
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    started = time.monotonic()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        stages: dict[str, int] = {}
-
-        def report(stage: str, done: int, total: int) -> None:
-            if time.monotonic() - started < _PATIENCE:
-                return
-            if stage not in stages:
-                stages[stage] = shown.add_task(stage, total=total)
-            shown.update(stages[stage], completed=done, total=total)  # type: ignore[arg-type]
-
+    with terminal_bar(not quiet) as report:
         yield report
 
 
@@ -75,7 +55,9 @@ def _table(progress: "Sequence[RunProgress]") -> "Table":
 
     now = time.monotonic()
     done = sum(entry.done for entry in progress)
-    table = Table("run", "round", "labels", "accuracy", "time left", box=None, pad_edge=False, header_style="bold")
+    table = Table(
+        "run", "round", "labels", "accuracy", "time left", "now", box=None, pad_edge=False, header_style="bold"
+    )
     for entry in progress:
         if entry.started is not None and not entry.done and entry.error is None:
             left = entry.seconds_left(now)
@@ -85,9 +67,10 @@ def _table(progress: "Sequence[RunProgress]") -> "Table":
                 f"{entry.labelled} of {entry.run.config.acquisition.labels}",
                 "-" if entry.accuracy is None else f"{entry.accuracy:.3f}",
                 "-" if left is None else clock(left),
+                entry.stage,
             )
     left_in_all = _left_in_all(progress, now)
-    table.add_row(f"{done} of {len(progress)} runs done", "", "", "", left_in_all, style="dim")
+    table.add_row(f"{done} of {len(progress)} runs done", "", "", "", left_in_all, "", style="dim")
     return table
 
 

@@ -1,4 +1,4 @@
-"""More than one machine, by way of Ray (`pip install 'poolwise[ray]'`). Ray is never started unasked."""
+"""More than one machine, with Ray (`pip install 'poolwise[ray]'`). Ray starts only when it is asked for."""
 
 from poolwise.cluster.grid import execute_all
 from poolwise.cluster.predict import predict

@@ -16,21 +16,21 @@ from poolwise.experiments.run import Run, execute
 from poolwise.learning.rounds import Round
 from poolwise.parallel import threads_an_operation
 
-# How often (seconds) to look how far the runs are.
-_LOOK = 0.5
+# Seconds between two checks of how far the runs are.
+_EVERY = 0.5
 
 
 def execute_all(
     config: Config, folder: Path, jobs: int | None = None, show: Show = lambda progress: None
 ) -> list[Progress]:
-    """Do all runs that are not finished, on the cluster that `connect` joined; the records are those of one machine.
+    """Do all runs that are not finished, on the cluster that `connect` joined. The records are those of one machine.
 
-    A run whose process or machine dies is started again on another and goes on from its checkpoint. One that fails does
-    not stop the others.
+    If the process or machine of a run dies, the run starts again elsewhere and resumes from its checkpoint. A run that
+    fails does not stop the others.
 
     Args:
-        config: the experiment; data sets are looked for on every machine.
-        folder: where runs are kept, seen by all machines at the same path.
+        config: the experiment; every machine searches for its data sets.
+        folder: where runs are kept; all machines must see it at the same path.
         jobs: how many at a time; None for as many as there are processors.
         show: called with the progress of all runs whenever there is news.
     """
@@ -49,21 +49,21 @@ def execute_all(
                 entry = waiting.pop(0)
                 entry.early = len(_records(entry.run.folder))
                 under_way[task.remote(entry.run, threads, os.getcwd())] = entry
-            done, _ = ray.wait(list(under_way), num_returns=1, timeout=_LOOK)
+            done, _ = ray.wait(list(under_way), num_returns=1, timeout=_EVERY)
             for reference in done:
                 _settle(reference, under_way.pop(reference))
             for entry in under_way.values():
-                _look(entry)
+                _update(entry)
             show(progress)
     except BaseException:
-        for reference in under_way:  # everything that counts is on the disk
+        for reference in under_way:  # what they have done is on the disk
             ray.cancel(reference, force=True)
         raise
     return progress
 
 
 def execute_run(run: Run, threads: int, folder: str) -> list[Round]:
-    """On a worker: do a run, or what is left of it; paths in its settings start from a folder."""
+    """On a worker: do a run, or what is left of it. Paths in its settings are relative to a folder."""
     if os.path.isdir(folder):
         os.chdir(folder)
     with threads_an_operation(threads):
@@ -79,8 +79,8 @@ def _settle(reference: Any, entry: Progress) -> None:
         entry.error = str(error)
 
 
-def _look(entry: Progress) -> None:
-    """How far a run is, by its records."""
+def _update(entry: Progress) -> None:
+    """Read from its records how far a run is."""
     if entry.started is None and (entry.run.folder / DESCRIPTION).exists():
         entry.started = time.monotonic()
     entry.rounds = [Round(record.number, record.labelled, record.metrics) for record in _records(entry.run.folder)]

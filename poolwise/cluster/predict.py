@@ -61,19 +61,19 @@ def predict(
 ) -> Predictions:
     """Predict on the workers of the cluster that `connect` joined.
 
-    A task whose process or machine dies is started again on another, up to three times. A folder ends with the bytes
-    that `write_predictions` would have given it, and is gone on with in the same way; what Ray holds instead is made
-    again by Ray if a machine is lost, and gone when this process ends.
+    If the process or machine of a task dies, the task starts again elsewhere, up to three times. A folder gets the same
+    bytes as from `write_predictions`, and the same call resumes it. Predictions that are kept in Ray instead are made
+    again if a machine is lost, and end with this process.
 
     Args:
         posterior: a model that is trained; it is sent to the workers.
         data: examples, which are sent to the workers; or a function without arguments that opens them there.
-        folder: where to write, seen by all machines at the same path; None to keep the predictions in Ray.
+        folder: where to write; all machines must see it at the same path. None to keep the predictions in Ray.
         dtype: the type to store log-probabilities in.
-        rows_per_shard: how many examples make a shard; None for about 64 MB.
+        rows_per_shard: how many examples are in a shard; None for about 64 MB.
         embeddings: whether to give embeddings as well, for the methods that need them.
         cpus: processors that a task takes.
-        gpus: GPUs that a task takes; may be a part of one.
+        gpus: GPUs that a task takes; may be a fraction.
         ids: `[N]` names of the examples, such as file names.
         memory: working memory of one task, in bytes or as `"2GB"`.
         report: told about progress.

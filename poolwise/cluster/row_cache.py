@@ -1,4 +1,4 @@
-"""Rows that came from other machines, kept for a while: a selection often comes back to the same ones."""
+"""Rows that came from other machines, kept for a while: a selection often needs the same rows again."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from poolwise.arrays import Array
 
 
 class RowCache:
-    """The rows fetched last, within a number of bytes; emptied when it is full.
+    """The rows fetched last; emptied when it is full.
 
     Args:
         fetch: from `[n]` distinct positions to `[n, K, C]` rows.

@@ -1,4 +1,4 @@
-"""Starting Ray or joining it, with errors that say what to do."""
+"""Starting or joining Ray, with errors that say what to do."""
 
 import os
 import re
@@ -6,9 +6,10 @@ from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from poolwise.cluster.answering import must_answer
+from poolwise.cluster.watchdog import Watchdog
 from poolwise.errors import ClusterError, MissingInputError, PoolwiseError
 
-# How often a task is started again if its process or its machine dies.
+# How many times a task is started again if its process or machine dies.
 RETRIES = 3
 
 
@@ -23,10 +24,15 @@ def library() -> ModuleType:
 
 
 class Session:
-    """The connection to Ray; as a context, it ends what it started."""
+    """The connection to Ray; as a context, it ends what it started.
 
-    def __init__(self, started: bool) -> None:
-        self._started = started
+    Args:
+        started: whether the connection was made here.
+        watchdog: what ends a Ray that was started here, should this process be killed.
+    """
+
+    def __init__(self, started: bool, watchdog: Watchdog | None = None) -> None:
+        self._started, self._watchdog = started, watchdog
 
     def __enter__(self) -> Self:
         return self
@@ -37,20 +43,24 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Leave the cluster, or end Ray if it was started here. A connection that was there before is left alone."""
+        """Leave the cluster, or end Ray if it was started here. A connection that existed before is left alone."""
         if self._started:
             library().shutdown()
             self._started = False
+        if self._watchdog is not None:
+            self._watchdog.stop()
 
 
 def connect(address: str | None = None, *, cpus: int | None = None, memory: int | None = None) -> Session:
     """Start Ray on this machine, or join a cluster. A connection that this process has already is used as it is.
 
+    A Ray that is started here ends with this process, also if the process is killed (on Linux, within seconds).
+
     Args:
         address: `"host:port"` of a cluster, `"auto"` for one on this machine, `"local"` to start one here; None for
             what the environment says in `RAY_ADDRESS`, or else `"local"`.
-        cpus: how many tasks may run at a time, if Ray is started here; by default, one a processor.
-        memory: bytes for what Ray holds, if it is started here; by default, as Ray sees fit.
+        cpus: how many tasks run at a time, if Ray is started here; by default, one per processor.
+        memory: bytes for Ray's object store, if it is started here; by default, what Ray chooses.
     """
     ray = library()
     if ray.is_initialized():
@@ -60,14 +70,29 @@ def connect(address: str | None = None, *, cpus: int | None = None, memory: int 
         must_answer(where)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or Ray warns of what a later version will do
-    own: dict[str, Any] = {}
-    if where == "local":
-        own = {"num_cpus": cpus, "object_store_memory": memory, "include_dashboard": False}
     try:
-        ray.init(where, log_to_driver=False, logging_level="ERROR", **own)
+        if where == "local":
+            return _start(cpus, memory)
+        _join(where)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ClusterError(f"cannot join Ray at {where}: {_first_line(error)} {_advice(where)}") from error
     return Session(started=True)
+
+
+def _start(cpus: int | None, memory: int | None) -> Session:
+    """A Ray of this process alone, with a watchdog."""
+    watchdog = Watchdog()
+    try:
+        with watchdog.marking():
+            _join("local", num_cpus=cpus, object_store_memory=memory, include_dashboard=False)
+    except BaseException:
+        watchdog.stop()
+        raise
+    return Session(started=True, watchdog=watchdog)
+
+
+def _join(where: str, **options: Any) -> None:
+    library().init(where, log_to_driver=False, logging_level="ERROR", **options)
 
 
 def _advice(where: str) -> str:
@@ -82,7 +107,7 @@ def _advice(where: str) -> str:
 
 
 def must_have(cpus: float, gpus: float) -> None:
-    """Raise unless a machine of the cluster has what one task asks for: Ray would wait for one without end."""
+    """Raise unless some machine of the cluster has what one task asks for: Ray would wait for it for ever."""
     machines = [node["Resources"] for node in library().nodes() if node["Alive"]]
     if any(has.get("CPU", 0) >= cpus and has.get("GPU", 0) >= gpus for has in machines):
         return
@@ -94,7 +119,7 @@ def must_have(cpus: float, gpus: float) -> None:
 
 
 def gather(references: list[Any]) -> list[Any]:
-    """The results of tasks. What went wrong on a worker is raised here, in the words of this process."""
+    """The results of tasks. An error on a worker is raised here, as if it had happened in this process."""
     ray = library()
     try:
         results: list[Any] = ray.get(references)
@@ -104,7 +129,7 @@ def gather(references: list[Any]) -> list[Any]:
 
 
 def _explained(error: Exception) -> Exception:
-    """What to raise for an error of Ray: what went wrong on a worker as it is, what Ray met with in other words."""
+    """What to raise for an error of Ray: errors of ours unchanged, Ray's own with an explanation."""
     known = library().exceptions
     cause = error.cause if isinstance(error, known.RayTaskError) else error
     lacking = re.search(r"No module named '([^']+)'", str(error))
@@ -113,12 +138,12 @@ def _explained(error: Exception) -> Exception:
     if lacking is not None:
         return ClusterError(
             f"a worker cannot import {lacking[1]!r}. Every machine of the cluster needs the packages that this one "
-            "has: install it there, in the same version, or put the file that defines it where their Python looks."
+            "has: install it there, in the same version, or put the file that defines it on their Python path."
         )
     if isinstance(cause, known.ObjectLostError):
         return ClusterError(
-            "predictions that Ray held are gone, with the machine or the process that held them, and cannot be made "
-            "again. Predict again, or predict into a folder, from which any machine can read."
+            "predictions that were kept in Ray are gone, with the machine or process that had them. Ray cannot make "
+            "them again. Predict again, or predict into a folder that every machine can read."
         )
     if isinstance(cause, known.WorkerCrashedError | known.OutOfMemoryError | known.NodeDiedError):
         return ClusterError(

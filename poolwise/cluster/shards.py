@@ -1,8 +1,8 @@
-"""Predictions that the machines of a cluster hold or read: passes go to them, scores and single rows come back.
+"""Predictions on the machines of a cluster: work goes to where they are, scores and single rows come back.
 
-A shard is either a part of a folder that every machine can read, or an array in Ray's object store. Work on it is a
-plain task without a state of its own: if its process dies, Ray starts it again elsewhere; if an array is lost that a
-task made, Ray makes it again.
+A shard is either in a folder that every machine can read, or an array in Ray's object store. Work on a shard is a task
+without state: if its process dies, Ray starts it again elsewhere. If an array that a task made is lost, Ray makes it
+again.
 """
 
 import pickle
@@ -32,7 +32,7 @@ from poolwise.predictions.traffic import Traffic
 
 Result = TypeVar("Result")
 
-# How many tasks are under way for each processor of the cluster: one at work, one waiting.
+# How many tasks are started for each processor of the cluster: one at work, one waiting.
 _AHEAD = 2
 # Bytes of fetched rows that are kept.
 _CACHE = 1 << 26
@@ -55,7 +55,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Held:
-    """A part of the pool that a task can get at.
+    """A part of the pool that a task can read.
 
     Attributes:
         start: position of its first point in the pool.
@@ -176,7 +176,7 @@ def open_folder(
 
 
 def spread(predictions: Predictions) -> Predictions:
-    """Predictions that were opened from a folder of shards, read by the machines of the cluster from now on."""
+    """Predictions that were opened from a folder of shards, from now on read by the machines of the cluster."""
     here = predictions.source
     if not isinstance(here, ShardSource):
         raise ParameterError(
@@ -191,7 +191,7 @@ def spread(predictions: Predictions) -> Predictions:
 def hold(
     values: ArrayOrTensor, shards: int = 1, *, kind: PredictionKind = "log-probs", layout: PredictionLayout = "NKC"
 ) -> Predictions:
-    """Put predictions into Ray's object store, in so many shards.
+    """Put predictions into Ray's object store, in one or more shards.
 
     Args:
         values: array or tensor whose axes are in the order of `layout`.

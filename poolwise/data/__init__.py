@@ -1,22 +1,27 @@
 """Data: sets by name, a user's own, and the examples that all of them become."""
 
-from poolwise.data.catalogue import DataSet, Status, datasets_table, load
-from poolwise.data.encoding import Encoder, encode, encoded
-from poolwise.data.examples import (
-    DatasetExamples,
-    Examples,
-    Inputs,
-    Subset,
-    TensorExamples,
-    TextExamples,
-    as_examples,
-    as_labels,
-    needed_labels,
-)
-from poolwise.data.opening import OpenedData, open_data
-from poolwise.data.repeats import Repeated
-from poolwise.data.specs import SPECS, Form, Hub, Spec, find_spec
-from poolwise.data.tokens import TokenExamples, tokenise
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from poolwise.data.catalogue import DataSet, Status, datasets_table, load
+    from poolwise.data.encoding import Encoder, encode, encoded
+    from poolwise.data.examples import (
+        DatasetExamples,
+        Examples,
+        Inputs,
+        Subset,
+        TensorExamples,
+        TextExamples,
+        as_examples,
+        needed_labels,
+    )
+    from poolwise.data.labels import as_labels
+    from poolwise.data.opening import OpenedData, open_data
+    from poolwise.data.reading import Format, formats_table, reader
+    from poolwise.data.repeats import Repeated
+    from poolwise.data.specs import SPECS, Form, Hub, Spec, find_spec
+    from poolwise.data.tokens import TokenExamples, tokenise
 
 __all__ = [
     "SPECS",
@@ -25,6 +30,7 @@ __all__ = [
     "Encoder",
     "Examples",
     "Form",
+    "Format",
     "Hub",
     "Inputs",
     "OpenedData",
@@ -41,8 +47,55 @@ __all__ = [
     "encode",
     "encoded",
     "find_spec",
+    "formats_table",
     "load",
     "needed_labels",
     "open_data",
+    "reader",
     "tokenise",
 ]
+
+# Where each public name is defined. A name is loaded when it is first used, so that nobody waits for the rest.
+_HOMES = {
+    "SPECS": "specs",
+    "DataSet": "catalogue",
+    "DatasetExamples": "examples",
+    "Encoder": "encoding",
+    "Examples": "examples",
+    "Form": "specs",
+    "Format": "reading",
+    "Hub": "specs",
+    "Inputs": "examples",
+    "OpenedData": "opening",
+    "Repeated": "repeats",
+    "Spec": "specs",
+    "Status": "catalogue",
+    "Subset": "examples",
+    "TensorExamples": "examples",
+    "TextExamples": "examples",
+    "TokenExamples": "tokens",
+    "as_examples": "examples",
+    "as_labels": "labels",
+    "datasets_table": "catalogue",
+    "encode": "encoding",
+    "encoded": "encoding",
+    "find_spec": "specs",
+    "formats_table": "reading",
+    "load": "catalogue",
+    "needed_labels": "examples",
+    "open_data": "opening",
+    "reader": "reading",
+    "tokenise": "tokens",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,7 +8,7 @@ from poolwise.errors import ParameterError
 
 
 def crop_and_flip(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Each image moved by up to an eighth of its size, zeros moving in, and mirrored with probability one half."""
+    """Each image shifted by up to an eighth of its size, filled up with zeros, and mirrored with probability 1/2."""
     if images.ndim != 4:
         raise ParameterError(f'augment="crop-flip" is for images [n, C, height, width], not {list(images.shape)}.')
     n, _, height, width = images.shape

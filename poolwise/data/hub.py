@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from poolwise.data.formats.files import package
-from poolwise.data.formats.source import Raw
+from poolwise.data.formats.official import Raw
 from poolwise.data.specs import Hub, Spec
 from poolwise.errors import FileError
 

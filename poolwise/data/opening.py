@@ -1,217 +1,289 @@
 """A user's own data: pictures in folders, tables of texts or of picture files, arrays. Labels may be missing."""
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+import copy
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
-from poolwise.arrays import Array, as_embeddings, as_view
-from poolwise.data.examples import Examples, TensorExamples, TextExamples
-from poolwise.data.formats import arrays, images, records
-from poolwise.data.formats.rows import kind
-from poolwise.data.labels import UNKNOWN, number
-from poolwise.errors import FileError, ParameterError, ShapeError
+from poolwise.arrays import Array, as_embeddings
+from poolwise.data import folders, frames, tables
+from poolwise.data.examples import Examples, Subset, TensorExamples, TextExamples, as_examples
+from poolwise.data.formats import images
+from poolwise.data.labels import MOST_CLASSES, UNKNOWN, number
+from poolwise.data.reading import call_reader, find_format, formats_table, load_function
+from poolwise.errors import FileError, ParameterError, PoolwiseError, ShapeError
+
+# How many classes and ids a repr shows.
+_CLASSES = 6
+_IDS = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class OpenedData:
     """A user's own data.
 
     Attributes:
-        examples: the inputs; with labels where every one is known.
-        labels: `[N]` int64 numbers of the classes, -1 where unknown; None where none is known.
-        class_names: what the classes are called, in the order of their numbers.
+        examples: the inputs; with labels if every one is known.
+        labels: `[N]` int64 numbers of the classes, -1 where unknown; None if none is known.
+        class_names: the names of the classes, in the order of their numbers.
         ids: what to call each example: a file, the value of a column, or its position.
+        columns: the columns of a table that were used, by role (`"text"`, `"file"`, `"label"`, `"id"`).
+
+    Example:
+        >>> opened = open_data({"text": ["good", "bad", "odd"], "label": ["pos", "neg", None]})
+        >>> opened
+        OpenedData(3 texts; 2 classes: neg 1, pos 1; 1 without a label; columns text, label; ids '0', '1', '2')
+        >>> opened.labels
+        array([ 1,  0, -1])
     """
 
     examples: Examples
     labels: Array | None
     class_names: tuple[str, ...]
     ids: tuple[str, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def kind(self) -> str:
+        """What the inputs are: `"texts"`, `"images"`, `"arrays"` or `"examples"`."""
+        if isinstance(self.examples, TextExamples):
+            return "texts"
+        if isinstance(self.examples, TensorExamples):
+            return "images" if self.examples.inputs.dtype == torch.uint8 else "arrays"
+        return "examples"
 
-@dataclass(frozen=True)
-class _Listed:
-    """What a folder or table lists: files of pictures or texts, their classes (None where unknown) and their names."""
+    def __len__(self) -> int:
+        return len(self.examples)
 
-    inputs: list[Path] | list[str]
-    classes: list[str | None]
-    ids: list[str]
+    def __repr__(self) -> str:
+        shape = f" {list(self.examples.inputs.shape[1:])}" if isinstance(self.examples, TensorExamples) else ""
+        parts = [f"{len(self):,} {self.kind}{shape}", *self._labels_in_words()]
+        if self.columns:
+            named = (role if role == name else f"{role}={name!r}" for role, name in self.columns.items())
+            parts.append(f"columns {', '.join(named)}")
+        more = ", ..." if len(self.ids) > _IDS else ""
+        parts.append(f"ids {', '.join(map(repr, self.ids[:_IDS]))}{more}")
+        return f"OpenedData({'; '.join(parts)})"
+
+    def _labels_in_words(self) -> list[str]:
+        if self.labels is None:
+            return ["no labels"]
+        known = self.labels[self.labels != UNKNOWN]
+        counts = np.bincount(known, minlength=len(self.class_names))
+        shown = [f"{name} {count:,}" for name, count in zip(self.class_names[:_CLASSES], counts, strict=False)]
+        words = [f"{len(counts):,} classes: {', '.join(shown)}{', ...' if len(counts) > _CLASSES else ''}"]
+        return (
+            words if len(known) == len(self.labels) else [*words, f"{len(self.labels) - len(known):,} without a label"]
+        )
 
 
 def open_data(
-    path: str | Path,
+    path: str | os.PathLike[str] | Any,
     *,
-    text: str = "text",
-    file: str = "file",
-    label: str = "label",
-    id: str = "id",
+    text: str | None = None,
+    file: str | None = None,
+    label: str | None = None,
+    id: str | None = None,
     classes: Sequence[str] | None = None,
     size: int | tuple[int, int] | None = None,
     channels: int | None = None,
+    reader: str | Callable[..., Any] | None = None,
+    **options: Any,
 ) -> OpenedData:
-    """Open data in any of these forms; a label that is empty or missing is unknown.
+    """Open data of your own: texts, pictures or arrays, with labels for all, some or none of them.
 
-    - A folder with one sub-folder of pictures a class; or of pictures only (no labels); or of pictures and one table.
-    - A table (`.csv`, `.tsv`, `.jsonl`, `.parquet`) with a column of texts, or of picture files relative to its folder.
-    - An array (`.npy`, `.npz`, `.pt`): `[N, D]` embeddings, `[N, ...]` numbers, `[N, channels, height, width]` bytes.
-      In an `.npz` or a dictionary: `inputs` or `x`, with `labels` or `y`.
+    What can be opened:
+
+    - A table with a header row: `.csv`, `.tsv`, `.jsonl` (one object per line), `.parquet`; or a DataFrame. One column
+      holds texts, or picture files relative to the folder of the table. The separator (comma, semicolon, tab, vertical
+      bar) and the encoding (UTF-8, UTF-16 with its mark) are found where that is certain, and can be named.
+    - A folder of pictures with one folder per class; or of pictures only (no labels); or of pictures and one table.
+    - An array: `.npy`, `.npz`, `.pt`. `[N, D]` embeddings, `[N, ...]` numbers, or `[N, channels, height, width]` bytes.
+      In an `.npz` or a dictionary: `inputs` or `x`, with `labels` or `y`, and `ids`.
+    - What other packages or your own functions read, see `reader`.
+
+    A label that is empty or missing is unknown. Nothing is guessed: what could be read in two ways is an error that
+    says what to name.
 
     Args:
-        path: the folder or file.
-        text: the column of texts.
-        file: the column of picture files.
-        label: the column of labels.
-        id: the column that names the examples; without it they are called by their file or position.
+        path: the folder or file; or a table in memory: a DataFrame, or a dictionary of columns.
+        text: the column of texts; `"text"` by default.
+        file: the column of picture files; `"file"` by default.
+        label: the column of labels; `"label"` by default, if there is one.
+        id: the column that names the examples; `"id"` by default, if there is one. Otherwise they are called by their
+            file or position.
         classes: the classes in order, such as the `class_names` of other data; None takes those that occur, sorted.
         size: height and width to resize pictures to; None requires that all have the same.
         channels: 1 for grey pictures, 3 for colour; None is grey if every picture is.
+        reader: the function that reads the file, or `"package.module:function"`; None goes by the ending.
+        options: passed on to the reader. Of CSV and TSV: `separator`, `encoding` and, for a file without a header row,
+            `columns` (their names); of JSON lines: `encoding`.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "reviews.csv"
+        >>> _ = file.write_text("review;mood\\nfine film;good\\nawful;bad\\nseen it;\\n")
+        >>> opened = open_data(file, text="review", label="mood")
+        >>> opened.class_names, opened.labels.tolist()
+        (('bad', 'good'), [1, 0, -1])
+        >>> opened.columns
+        {'text': 'review', 'label': 'mood'}
     """
-    path = Path(path)
     if classes is not None and (isinstance(classes, str) or len(set(classes)) < len(classes)):
         raise ParameterError(f"classes must be a list of different names, not {classes!r}.")
-    if not path.is_dir() and path.suffix.lower() in arrays.READERS:
-        return _open_array(_existing(path), classes)
-    table = _table_of(path) if path.is_dir() else _existing(path)
-    listed = _list_folder(path) if table is None else _list_table(table, text, file, label, id)
-    numbers, names = number(listed.classes, classes, lambda row: f"{path}, {listed.ids[row]}")
-    labels = numbers if (numbers != UNKNOWN).all() else None
-    examples: Examples
-    if isinstance(listed.inputs[0], Path):
-        pictures = [Path(entry) for entry in listed.inputs]
-        examples = TensorExamples(images.read_images(pictures, size, channels), labels, names)
+    roles = tables.Roles(text, file, label, id)
+    options = {name: value for name, value in options.items() if value is not None}
+    if isinstance(path, Mapping) or frames.is_table(path):
+        if options or reader is not None:
+            raise ParameterError(f"{[*options, 'reader'][0]} is for files, not for tables in memory.")
+        content, where, folder = path, "the table", Path()
+    elif not isinstance(path, str | os.PathLike):
+        raise ParameterError(
+            f"path must be a file, a folder or a table, not a {type(path).__name__}. Arrays and lists in memory need "
+            "no opening: pass them on as they are, or see as_examples."
+        )
     else:
-        examples = TextExamples([str(entry) for entry in listed.inputs], labels, names)
-    return OpenedData(examples, numbers if (numbers != UNKNOWN).any() else None, names, tuple(listed.ids))
+        place, content = _read(Path(path), reader, options, {"wanted": roles.names})
+        where, folder = str(place), place.parent
+    if isinstance(content, OpenedData):
+        return content
+    if isinstance(content, Mapping) or frames.is_table(content):
+        columns = content if isinstance(content, Mapping) else frames.columns_of(content)
+        listed = tables.list_table(columns, roles, where, folder)
+        return _assemble(listed.inputs, listed.classes, listed.ids, listed.columns, where, classes, size, channels)
+    named = next((role for role, name in vars(roles).items() if name is not None), None)
+    if named is not None:
+        raise ParameterError(f"{where}: {named}= names a column, but this is not a table.")
+    return _assemble(*_parts(content, where), {}, where, classes, size, channels)
 
 
-def _existing(path: Path) -> Path:
-    if not path.is_file():
+def _read(
+    path: Path, reader: str | Callable[..., Any] | None, options: Mapping[str, Any], hints: Mapping[str, Any]
+) -> tuple[Path, Any]:
+    """The file that was read, and what its reader made of it."""
+    if not path.exists():
         raise FileError(f"{path}: there is no such file or folder.")
-    if kind(path) not in records.READERS and path.suffix.lower() not in arrays.READERS:
-        known = ", ".join([*records.READERS, *arrays.READERS])
-        raise FileError(f"{path}: cannot read '{path.suffix}' files. Expected a folder, or one of {known}.")
-    return path
-
-
-def _table_of(folder: Path) -> Path | None:
-    """The one table in a folder, None if there is none."""
-    tables = [entry for entry in _visible(folder) if entry.is_file() and kind(entry) in records.READERS]
-    if len(tables) > 1:
-        names = ", ".join(table.name for table in tables)
-        raise FileError(f"{folder}: holds several tables ({names}). Pass the path of the one to open.")
-    return tables[0] if tables else None
-
-
-def _list_folder(folder: Path) -> _Listed:
-    loose = [entry for entry in _visible(folder) if _is_picture(entry)]
-    sorted_out = [picture for entry in _visible(folder) if entry.is_dir() for picture in _pictures(entry)]
-    if loose and sorted_out:
+    if reader is not None:
+        return path, call_reader(load_function(reader) if isinstance(reader, str) else reader, path, options, hints)
+    found = find_format(path)
+    if path.is_dir() and (found is None or found.origin == "poolwise"):
+        table = folders.table_in(path)
+        if table is None:
+            if options:
+                raise ParameterError(f"{path}: {next(iter(options))} is for files, not for folders of pictures.")
+            return path, folders.pictures_in(path)
+        path, found = table, find_format(table)
+    if found is None:
+        known = ", ".join(formats_table())
         raise FileError(
-            f"{folder}: {loose[0].name} lies beside the folders of classes, so its class is not clear. Move it into "
-            "one of them, or list the files and their labels in a CSV."
+            f"{path}: cannot read '{path.suffix}' files. Expected a folder, or one of {known}. Another format can be "
+            "added with poolwise.data.reader."
         )
-    files = loose or sorted_out
-    if not files:
-        raise FileError(f"{folder}: expected pictures, or one folder of pictures a class; found none.")
-    ids = [file.relative_to(folder).as_posix() for file in files]
-    return _Listed(files, [None if loose else name.partition("/")[0] for name in ids], ids)
+    return path, call_reader(found.load(), path, options, hints)
 
 
-def _visible(folder: Path) -> list[Path]:
-    return sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=lambda entry: entry.name)
+def _parts(content: Any, where: str) -> tuple[Any, Any, Any]:
+    """Inputs, labels and ids from what a reader returned."""
+    if isinstance(content, tuple) and len(content) in (2, 3):
+        return content[0], content[1], content[2] if len(content) == 3 else None
+    if content is None:
+        raise FileError(f"{where}: its reader returned nothing. Expected inputs, (inputs, labels) or a table.")
+    return content, getattr(content, "labels", None) if isinstance(content, Examples) else None, None
 
 
-def _is_picture(entry: Path) -> bool:
-    return entry.is_file() and entry.suffix.lower() in images.ENDINGS
+def _assemble(
+    inputs: Any,
+    labels: Any,
+    ids: Any,
+    columns: Mapping[str, str],
+    where: str,
+    classes: Sequence[str] | None,
+    size: int | tuple[int, int] | None,
+    channels: int | None,
+) -> OpenedData:
+    pictures = isinstance(inputs, list | tuple) and bool(inputs) and all(isinstance(item, Path) for item in inputs)
+    examples = TensorExamples(images.read_images(inputs, size, channels)) if pictures else _examples(inputs, where)
+    if not len(examples):
+        raise FileError(f"{where}: expected at least one example, found none.")
+    names = _ids(ids, len(examples), where)
+    numbers, class_names = _numbered(labels, len(examples), classes, where, names)
+    known = numbers is not None and bool((numbers != UNKNOWN).all())
+    if isinstance(examples, TensorExamples | TextExamples):
+        examples = copy.copy(examples)  # a reader may keep its own
+        examples.labels = numbers if known else None
+        examples.class_names = class_names
+    elif known:
+        examples = Subset(examples, np.arange(len(examples)), numbers, class_names)
+    return OpenedData(examples, numbers, class_names, names, columns)
 
 
-def _pictures(folder: Path) -> list[Path]:
-    """The pictures in a folder and the folders in it, in order of their names; links to folders are not followed."""
-    found = []
-    for entry in _visible(folder):
-        if entry.is_dir() and not entry.is_symlink():
-            found += _pictures(entry)
-        elif _is_picture(entry):
-            found.append(entry)
-    return found
+def _examples(inputs: Any, where: str) -> Examples:
+    """Inputs as examples, with those mistakes named that files of arrays are full of."""
+    if isinstance(inputs, np.ndarray):
+        texts = inputs.dtype.kind in "UOT" and inputs.ndim == 1
+        if not inputs.size or not (texts or (inputs.ndim >= 2 and inputs.dtype.kind in "fiub")):
+            raise ShapeError(
+                f"{where}: inputs must be numbers [N, D] or [N, ...], at least one, not {inputs.dtype} "
+                f"{list(inputs.shape)}."
+            )
+        if inputs.dtype == np.uint8 and inputs.ndim == 4 and inputs.shape[1] > 4 >= inputs.shape[3]:
+            raise ShapeError(
+                f"{where}: pictures must be [N, channels, height, width], but {list(inputs.shape)} looks like "
+                "[N, height, width, channels]. Save it again after x.transpose(0, 3, 1, 2)."
+            )
+        if inputs.dtype.kind == "f":
+            as_embeddings(inputs.reshape(len(inputs), -1), f"{where}: inputs", len(inputs))
+    try:
+        return as_examples(inputs)
+    except FileError:
+        raise
+    except PoolwiseError as error:
+        raise type(error)(f"{where}: {error}") from error
 
 
-def _list_table(path: Path, text: str, file: str, label: str, id: str) -> _Listed:
-    columns = records.read_records(path)
-    if (text in columns) == (file in columns):
-        raise FileError(
-            f"{path}: expected a column {text!r} of texts or a column {file!r} of picture files, and not both; found "
-            f"{', '.join(columns) or 'none'}. Name the column with text= or file=."
-        )
-    column = text if text in columns else file
-    values: list[str] = []
-    for row, value in enumerate(columns[column]):
-        if not isinstance(value, str):
-            raise FileError(f"{path}, row {row}: expected a text as {column!r}, found {value!r}.")
-        values.append(value)
-    if not values:
-        raise FileError(f"{path}: expected at least one row under the header, found none.")
-    classes = [_class_name(value, path, row) for row, value in enumerate(columns.get(label, [None] * len(values)))]
-    positions = [str(row) for row in range(len(values))]
-    ids = [str(value) for value in columns[id]] if id in columns else positions if column == text else values
-    name, times = Counter(ids).most_common(1)[0]
-    if times > 1:
-        raise FileError(f"{path}: expected a different name for each example, but {name!r} is there {times} times.")
-    return _Listed(values if column == text else [path.parent / value for value in values], classes, ids)
-
-
-def _class_name(value: object, path: Path, row: int) -> str | None:
-    """The name of a class from a cell of a table; None if it is empty."""
-    if value is None or value != value or (isinstance(value, str) and not value.strip()):  # only NaN is not itself
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))  # whole numbers become floats where a table has gaps
-    if isinstance(value, str | int):
-        return str(value).strip()
-    raise FileError(f"{path}, row {row}: expected the name or number of a class as label, found {value!r}.")
-
-
-def _open_array(path: Path, classes: Sequence[str] | None) -> OpenedData:
-    inputs, given = arrays.read_arrays(path)
-    if inputs.ndim < 2 or inputs.dtype.kind not in "fiub" or not inputs.size:
-        raise ShapeError(
-            f"{path}: inputs must be numbers [N, D] or [N, ...], at least one, not {inputs.dtype} {list(inputs.shape)}."
-        )
-    if inputs.dtype == np.uint8 and inputs.ndim == 4 and inputs.shape[1] > 4 >= inputs.shape[3]:
-        raise ShapeError(
-            f"{path}: pictures must be [N, channels, height, width], but {list(inputs.shape)} looks like "
-            "[N, height, width, channels]. Save it again after x.transpose(0, 3, 1, 2)."
-        )
-    if inputs.dtype.kind == "f":
-        as_embeddings(inputs.reshape(len(inputs), -1), f"{path}: inputs", len(inputs))
-    if not inputs.dtype.isnative:
-        inputs = inputs.astype(inputs.dtype.newbyteorder("="))
-    numbers, names = (None, tuple(classes or ())) if given is None else _numbered(path, given, len(inputs), classes)
-    known = None if numbers is None or (numbers == UNKNOWN).any() else numbers
-    ids = tuple(map(str, range(len(inputs))))
-    return OpenedData(TensorExamples(as_view(inputs), known, names), numbers, names, ids)
+def _ids(ids: Any, count: int, where: str) -> tuple[str, ...]:
+    if ids is None:
+        return tuple(map(str, range(count)))
+    listed = ids if isinstance(ids, list | tuple) else frames.as_column(ids).tolist()
+    if len(listed) != count:
+        raise ShapeError(f"{where}: expected {count} ids, one per example, found {len(listed)}.")
+    names = [str(name) for name in listed]
+    tables.check_ids(names, where)
+    return tuple(names)
 
 
 def _numbered(
-    path: Path, given: Array, count: int, classes: Sequence[str] | None
+    labels: Any, count: int, classes: Sequence[str] | None, where: str, ids: Sequence[str]
 ) -> tuple[Array | None, tuple[str, ...]]:
-    """Labels of an array file: names, or whole numbers that are used as they are, with -1 for unknown."""
-    if given.shape != (count,) or given.dtype.kind not in "iuU":
+    """Labels as numbers: names are numbered, whole numbers are used as they are, with -1 for unknown."""
+    if labels is None:
+        return None, tuple(classes or ())
+    given = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else frames.as_column(labels)
+    if given.shape != (count,) or given.dtype.kind not in "iubUSOT":
         raise ShapeError(
-            f"{path}: labels must be whole numbers or names [{count}], one an example, not {given.dtype} "
+            f"{where}: labels must be whole numbers or names [{count}], one per example, not {given.dtype} "
             f"{list(given.shape)}."
         )
-    if given.dtype.kind == "U":
-        numbers, names = number([name or None for name in given.tolist()], classes, lambda row: f"{path}, row {row}")
+    if given.dtype.kind in "USOT":
+        found = [tables.class_name(value, where, row) for row, value in enumerate(given.tolist())]
+        numbers, names = number(found, classes, lambda row: f"{where}, {ids[row]}")
     else:
-        numbers = given.astype(np.int64)
-        names = tuple(classes) if classes is not None else tuple(map(str, range(int(numbers.max()) + 1)))
-        if numbers.min() < UNKNOWN or numbers.max() >= len(names):
+        largest, smallest = int(given.max()), int(given.min())
+        if classes is None and largest >= MOST_CLASSES:
             raise ParameterError(
-                f"{path}: labels must be numbers of the {len(names)} classes from 0, or -1 where unknown, but they go "
-                f"from {numbers.min()} to {numbers.max()}."
+                f"{where}: label {largest} is too large: labels number the classes from 0, and {MOST_CLASSES:,} "
+                "classes are the most. Is it an id instead of a class? Save labels as names, or numbered from 0."
             )
+        names = tuple(classes) if classes is not None else tuple(map(str, range(largest + 1)))
+        if smallest < UNKNOWN or largest >= len(names):
+            raise ParameterError(
+                f"{where}: labels must be numbers of the {len(names)} classes from 0, or -1 where unknown, but they go "
+                f"from {smallest} to {largest}."
+            )
+        numbers = given.astype(np.int64)
     return (numbers if (numbers != UNKNOWN).any() else None), names

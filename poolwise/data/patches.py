@@ -1,9 +1,9 @@
-"""Images as fixed features: how like small patches of other images they are, part by part (Coates and Ng 2011).
+"""Images as fixed features: their similarity to small patches of other images (Coates and Ng 2011).
 
-Nothing is learnt but the mean and the covariance of patches, and no label is used: random patches, whitened, serve as
-filters. The answer of a filter is how far its similarity is above the average over all filters; answers are averaged
-over the four quarters of the image. On such features a small network learns from few labels on a processor without a
-graphics card.
+Only the mean and the covariance of patches are learnt, and no label is used: random patches, whitened, serve as
+filters. The response of a filter is how far its similarity is above the average over all filters. Responses are
+averaged over the four quarters of the image. On such features a small network learns from few labels, on a processor
+without a graphics card.
 """
 
 import torch
@@ -32,10 +32,17 @@ class Patches:
     """Filters from images; call it on images to get their features.
 
     Args:
-        images: examples that are images, such as a training set; their labels are not looked at.
+        images: examples that are images, such as a training set; their labels are not used.
         filters: how many patches serve as filters.
         size: pixels of a patch, each way.
         seed: which patches are drawn.
+
+    Example:
+        >>> import torch
+        >>> draws = torch.Generator().manual_seed(0)
+        >>> images = TensorExamples(torch.randint(256, (8, 1, 10, 10), dtype=torch.uint8, generator=draws))
+        >>> Patches(images, filters=3)(images)
+        TensorExamples(8 examples [12] of float32, without labels)
     """
 
     def __init__(self, images: TensorExamples, filters: int = 200, size: int = 6, seed: int = 0) -> None:

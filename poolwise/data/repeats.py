@@ -14,6 +14,7 @@ from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples, TensorExamples
+from poolwise.data.formats.files import machine_memory
 from poolwise.errors import ParameterError
 from poolwise.seeding import stream
 
@@ -21,6 +22,9 @@ from poolwise.seeding import stream
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 _LAST_SHIFT = np.uint64(31)
+
+# Bytes that a pool needs per row, whatever the inputs are: labels, positions, scores and a few copies of them.
+_ROW = 64
 
 # Elements at a time: their counters and indices stay in a cache.
 _BLOCK = 1 << 18
@@ -34,6 +38,12 @@ class Repeated:
         repeats: how many copies of each.
         noise: standard deviation of the Gaussian noise, added after scaling.
         seed: of the noise.
+
+    Example:
+        >>> import numpy as np, torch
+        >>> copies = Repeated(TensorExamples(torch.zeros(5, 2)), repeats=3, noise=0.1)
+        >>> len(copies), copies.originals(np.array([6, 11])).tolist()
+        (15, [1, 1])
     """
 
     def __init__(self, examples: Examples, repeats: int = 4, noise: float = 0.1, seed: int = 0) -> None:
@@ -43,6 +53,12 @@ class Repeated:
             )
         if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
             raise ParameterError(f"repeats must be a whole number of at least 1, not {repeats!r}.")
+        memory, rows = machine_memory(), len(examples) * repeats
+        if memory is not None and rows * _ROW > memory:
+            raise ParameterError(
+                f"repeats = {repeats:,} of {len(examples):,} examples makes {rows:,} rows, more than this machine can "
+                "keep track of. Lower repeats."
+            )
         if not 0 <= noise < float("inf"):
             raise ParameterError(f"noise must be a standard deviation, a number of at least 0, not {noise!r}.")
         self.examples, self.repeats, self.noise = examples, repeats, float(noise)
@@ -53,12 +69,12 @@ class Repeated:
 
     @property
     def labels(self) -> Array | None:
-        """`[repeats · N]` labels, or None where there are none; made anew each time, so that no copies are held."""
+        """`[repeats · N]` labels, or None where there are none; made anew each time, so that no copies are kept."""
         return None if self.examples.labels is None else np.tile(self.examples.labels, self.repeats)
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
-        """What the classes are called."""
+        """The names of the classes."""
         return self.examples.class_names
 
     def originals(self, indices_n: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Where data sets are looked for on this machine."""
+"""Where data sets are searched for on this machine."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from poolwise.data.specs import Form, Spec
 from poolwise.errors import FileError
 
 VARIABLE = "POOLWISE_DATA"
-"""The environment variable with folders to look in, separated as in `PATH`."""
+"""The environment variable with folders to search, separated as in `PATH`."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Found:
     paths: Mapping[str, Path]
 
     def opened(self) -> "Found":
-        """The same with the files taken out of the archive, if that is where they are."""
+        """The same with the files extracted from the archive, if that is where they are."""
         if self.place is None or self.paths:
             return self
         return Found(self.form, self.place, extract(self.place, self.form.files))
 
 
 def roots(root: str | Path | None) -> list[Path]:
-    """The folders to look in, in order: the one given, those of `POOLWISE_DATA`, `./data`, `~/.cache/poolwise`."""
+    """The folders to search, in order: the one given, those of `POOLWISE_DATA`, `./data`, `~/.cache/poolwise`."""
     if root is not None and not Path(root).is_dir():
         raise FileError(f"root: there is no folder {root}. Pass the folder that holds the data, or leave root out.")
     listed = [Path(entry) for entry in os.environ.get(VARIABLE, "").split(os.pathsep) if entry]
@@ -45,7 +45,7 @@ def roots(root: str | Path | None) -> list[Path]:
 
 
 def places(spec: Spec, root: str | Path | None) -> list[Path]:
-    """Every folder that a data set is looked for in, in order."""
+    """Every folder that is searched for a data set, in order."""
     return [place for base in roots(root) for place in (base / spec.name, *(base / f for f in spec.folders), base)]
 
 

@@ -8,20 +8,25 @@ from typing import Literal
 from poolwise.data.formats.cifar import Cifar
 from poolwise.data.formats.digits import Digits
 from poolwise.data.formats.idx import Idx
-from poolwise.data.formats.source import Source
+from poolwise.data.formats.official import OfficialSplit
 from poolwise.data.formats.svhn import Svhn
-from poolwise.data.formats.texts import Layout, Texts
+from poolwise.data.formats.texts import TextColumns, Texts
 from poolwise.errors import ParameterError
 
-Kind = Literal["image", "text"]
+InputKind = Literal["image", "text"]
 
 
 @dataclass(frozen=True)
 class Form:
-    """One form in which a data set is distributed: where its two splits are."""
+    """One form in which a data set is distributed: where its two splits are.
 
-    train: Source
-    test: Source
+    Example:
+        >>> SPECS["cifar-100"].forms[0].files
+        ('train.bin', 'test.bin')
+    """
+
+    train: OfficialSplit
+    test: OfficialSplit
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -38,6 +43,10 @@ class Hub:
         inputs: the column of images or texts.
         label: the column of labels.
         config: the configuration, where there are several.
+
+    Example:
+        >>> SPECS["ag-news"].hub.path
+        'fancyzhx/ag_news'
     """
 
     path: str
@@ -54,22 +63,26 @@ class Spec:
         name: what to pass to `load`.
         title: what it is, in a line.
         kind: images or texts.
-        count: how many examples the official splits have, to train and to test.
-        class_count: how many classes there are.
+        count: number of examples in the official splits, to train and to test.
+        class_count: number of classes.
         home: where to get it.
         forms: the forms in which it can be read, the usual one first.
-        folders: folders inside a root to look in, beside the root itself.
-        classes: the names of the classes in order; None where they are those in the file, sorted.
+        folders: folders inside a root to search, beside the root itself.
+        classes: the names of the classes in order; None if they are those in the file, sorted.
         shape: channels, height and width of images.
         mean: mean of each channel of the training images, scaled to 0 to 1.
         std: its standard deviation.
         archives: archives that hold the files.
-        hub: where it is on the hub, None where no copy there is known to be the same.
+        hub: where it is on the hub, None if no copy there is known to be the same.
+
+    Example:
+        >>> SPECS["mnist"].shape, SPECS["mnist"].count
+        ((1, 28, 28), (60000, 10000))
     """
 
     name: str
     title: str
-    kind: Kind
+    kind: InputKind
     count: tuple[int, int]
     class_count: int
     home: str
@@ -107,16 +120,16 @@ def _emnist(split: str) -> Form:
     return Form(train, test)
 
 
-def _texts(*layouts: Layout) -> Form:
-    return Form(Texts("train.csv", layouts), Texts("test.csv", layouts))
+def _texts(*columns: TextColumns) -> Form:
+    return Form(Texts("train.csv", columns), Texts("test.csv", columns))
 
 
 def _cachopo(name: str) -> tuple[Form, ...]:
-    """A collection of Cardoso-Cachopo's: as it comes, a class, a tab and a text on each line; or as CSV."""
-    lines = Layout(("class", "text"), text=(1,), label=0, header=False)
+    """A collection of Cardoso-Cachopo's: in its own form, with a class, a tab and a text per line; or as CSV."""
+    lines = TextColumns(("class", "text"), text=(1,), label=0, header=False)
     return (
         Form(Texts(f"{name}-train-all-terms.txt", (lines,)), Texts(f"{name}-test-all-terms.txt", (lines,))),
-        _texts(Layout(("text", "label"), text=(0,), label=1)),
+        _texts(TextColumns(("text", "label"), text=(0,), label=1)),
     )
 
 
@@ -276,9 +289,11 @@ _TABLE = (
         home="https://github.com/mhjabreel/CharCnn_Keras/tree/master/data/ag_news_csv",
         forms=(
             _texts(
-                Layout(_AG_NEWS, text=(1, 2), label=0, first=1),
-                Layout(("text", "label"), text=(0,), label=1, first=0),  # as on the hub, which counts from 0
-                Layout(_AG_NEWS, text=(1, 2), label=0, first=1, header=False),  # fits any three columns, so it is last
+                TextColumns(_AG_NEWS, text=(1, 2), label=0, first=1),
+                TextColumns(("text", "label"), text=(0,), label=1, first=0),  # as on the hub, which counts from 0
+                TextColumns(
+                    _AG_NEWS, text=(1, 2), label=0, first=1, header=False
+                ),  # fits any three columns, so it is last
             ),
         ),
         folders=("ag_news", "ag_news_csv"),
@@ -292,7 +307,7 @@ _TABLE = (
         count=(10_003, 3_080),
         class_count=77,
         home="https://github.com/PolyAI-LDN/task-specific-datasets",
-        forms=(_texts(Layout(("text", "category"), text=(0,), label=1)),),
+        forms=(_texts(TextColumns(("text", "category"), text=(0,), label=1)),),
         folders=("banking_data",),
         hub=Hub("legacy-datasets/banking77", "text"),
     ),
@@ -321,7 +336,12 @@ SPECS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in _TABLE
 
 
 def find_spec(name: str) -> Spec:
-    """The data set of that name; capitals, underscores and spaces do not matter."""
+    """The data set of that name; capitals, underscores and spaces do not matter.
+
+    Example:
+        >>> find_spec("Fashion MNIST").name
+        'fashion-mnist'
+    """
     spec = SPECS.get(name.lower().replace("_", "-").replace(" ", "-"))
     if spec is None:
         raise ParameterError(f"there is no data set {name!r}. The data sets are: {', '.join(SPECS)}.")

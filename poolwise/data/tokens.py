@@ -15,10 +15,10 @@ from poolwise.data.examples import Examples, as_examples, as_labels
 from poolwise.errors import ParameterError, ShapeError
 
 PADDING = -1
-"""Stands after the end of the shorter texts of a batch. No token has this id, so nothing of a text is taken for it."""
+"""Fills up the shorter texts of a batch. No token has this id, so no part of a text is taken for it."""
 
 MAX_LENGTH = 128
-"""Tokens that are kept of a text, unless said otherwise."""
+"""Tokens that are kept of a text by default."""
 
 # Texts that are handed to the tokenizer at a time.
 _BLOCK = 1_000
@@ -31,7 +31,13 @@ class TokenExamples:
         ids: the ids of all texts, one text after another.
         lengths: `[N]` how many of them each text has, at least 1.
         labels: `[N]` labels, whole numbers from 0, or None.
-        class_names: what the classes are called.
+        class_names: the names of the classes.
+
+    Example:
+        >>> import numpy as np
+        >>> tokens = TokenExamples(np.array([7, 8, 9]), np.array([2, 1]))
+        >>> tokens.batch(np.array([0, 1])).tolist()
+        [[7, 8], [9, -1]]
     """
 
     def __init__(
@@ -66,9 +72,13 @@ def tokenise(data: object, tokenizer: str | Path, max_length: int = MAX_LENGTH) 
     """Texts as the token ids that a transformer takes.
 
     Args:
-        data: examples that are texts, or a list of texts.
+        data: examples that are texts, a list of texts, or a column of a table.
         tokenizer: the checkpoint whose tokenizer it is: a folder, or a name on the Hugging Face hub.
         max_length: tokens that are kept of a text, those that mark its beginning and end included.
+
+    Example:
+        >>> tokenise(["good film", "awful"], "minilm").lengths  # doctest: +SKIP
+        array([4, 3], dtype=int32)
     """
     loaded = checkpoints.load("AutoTokenizer", tokenizer)
     least, most = least_length(loaded), int(loaded.model_max_length)
@@ -99,12 +109,12 @@ def tokens_of(examples: Examples, tokenizer: Any, max_length: int) -> TokenExamp
 
 
 def least_length(tokenizer: Any) -> int:
-    """The tokens of the shortest text that says anything: those that mark beginning and end, and one more."""
+    """The tokens of the shortest text: those that mark beginning and end, and one more."""
     return int(tokenizer.num_special_tokens_to_add()) + 1
 
 
 def blocks(examples: Examples, size: int) -> Iterator[list[str]]:
-    """The texts of examples, so many at a time."""
+    """The texts of examples, `size` at a time."""
     for start in range(0, len(examples), size):
         texts = examples.batch(np.arange(start, min(start + size, len(examples))))
         if isinstance(texts, Tensor) or not all(isinstance(text, str) for text in texts):

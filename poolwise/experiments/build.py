@@ -13,7 +13,7 @@ from poolwise import data as sources
 from poolwise import models
 from poolwise.arrays import Array
 from poolwise.data.encoding import default_cache, encoded
-from poolwise.data.examples import Examples, Subset, TensorExamples, as_examples
+from poolwise.data.examples import Examples, Subset, TensorExamples
 from poolwise.data.patches import Patches
 from poolwise.data.pool import Pool
 from poolwise.data.repeats import Repeated
@@ -51,7 +51,7 @@ class Split:
 
 @cache
 def source(config: DataConfig, tokens: tuple[str, int] | None = None) -> tuple[Examples, Examples, int]:
-    """Training set, test set and number of classes; read once a process.
+    """Training set, test set and number of classes; read once per process.
 
     Args:
         config: which data.
@@ -67,14 +67,23 @@ def _read(config: DataConfig) -> tuple[Examples, Examples, int]:
     if config.name is not None:
         loaded = sources.load(config.name, config.root, check=config.check, hub=config.hub)
         return _resized(loaded.train, config.size), _resized(loaded.test, config.size), len(loaded.class_names)
-    opened = sources.open_data(config.path or "")
+    opened = sources.open_data(config.path or "", size=config.size, **config.opening)
     labels = opened.labels
     if labels is None or (labels < 0).any():
-        raise ConfigError(f"data.path: {config.path} has examples without a label. An experiment needs all labels.")
+        without = len(opened) if labels is None else int((labels < 0).sum())
+        column = "" if "label" in opened.columns else " Name the column of labels with data.label."
+        raise ConfigError(
+            f"data.path: {without:,} of the {len(opened):,} examples in {config.path} have no label. An experiment "
+            f"needs all labels.{column if opened.columns else ''}"
+        )
     order = stream(0, "test set").permutation(len(labels))
     count = round(config.test_share * len(labels))
-    labelled = as_examples(opened.examples, labels)
-    train, test = (_part(labelled, np.sort(part)) for part in np.split(order, [-count]))
+    if not 0 < count < len(labels):
+        raise ConfigError(
+            f"data.test_share = {config.test_share:g} of {len(labels)} examples leaves {count} to test on and "
+            f"{len(labels) - count} to train on. Change it, or use more data."
+        )
+    train, test = (_part(opened.examples, np.sort(part)) for part in np.split(order, [-count]))
     return _resized(train, config.size), _resized(test, config.size), len(opened.class_names or np.unique(labels))
 
 
@@ -133,11 +142,11 @@ def _split(config: DataConfig, seed: int, tokens: tuple[str, int] | None, report
     if config.repeats > 1 and config.encoder == PATCHES:
         pool = _noisy_images(config, seed, _images(pool))
     pool = ready(pool)
-    origins = np.tile(kept, config.repeats)
-    if len(pool) < len(origins):
+    if len(pool) < config.repeats * len(kept):
         if not isinstance(pool, TensorExamples):
-            raise ConfigError("data.repeats is for images and other numbers; these examples are not held as such.")
+            raise ConfigError("data.repeats is for images and other numbers, and these examples are neither.")
         pool = Repeated(pool, config.repeats, config.noise, seed)
+    origins = np.tile(kept, config.repeats)
     judged = test if config.test is None else _part(test, stream(0, "test set").permutation(len(test))[: config.test])
     validation = ready(_part(train, held)) if len(held) else None
     return Split(pool, validation, ready(judged), origins, classes)
@@ -168,7 +177,7 @@ def _encoded(config: DataConfig, report: Report, examples: Examples) -> Examples
         return examples
     if config.encoder == PATCHES:
         return _patches(config)(_images(examples))
-    return encoded(examples, config.encoder, cache=default_cache(), report=report)
+    return encoded(examples, config.encoder, cache=default_cache(), report=report, progress=False)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -44,21 +44,40 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+MOST = 1 << 31
+"""More examples, copies or pixels than any experiment has."""
+
+Count = Annotated[int, Field(gt=0, le=MOST)]
+
+
 class DataConfig(Section):
     """Where examples come from.
 
     Attributes:
         name: a data set of the table (`poolwise datasets`).
-        path: data of your own instead, see `poolwise.data.open_data`.
+        path: data of your own instead, see `poolwise.data.open_data`; every example needs a label.
+        text: for `path`: the column of texts, `"text"` by default.
+        file: for `path`: the column of picture files, `"file"` by default.
+        label: for `path`: the column of labels, `"label"` by default.
+        id: for `path`: the column that names the examples.
+        separator: for `path`: the character between the fields of a CSV file; found where that is certain.
+        encoding: for `path`: the encoding of a table, such as `"cp1252"`; UTF-8 by default.
+        columns: for `path`: the names of the columns of a table without a header row.
+        classes: for `path`: the classes in order; those that occur, sorted, by default.
+        channels: for `path`: 1 for grey pictures, 3 for colour; grey by default if every picture is.
+        reader: for `path`: the function that reads the file, as `"package.module:function"`; by default the file's
+            ending decides.
+        options: for `path`: a table of other options for the reader.
         root: folder in which to look for the data set.
         check: whether the number of examples must be the official one.
         hub: whether to fetch the data set from the Hugging Face hub if it is not found.
-        size: images are averaged down to so many pixels each way, which makes networks faster.
+        size: images are averaged down to this many pixels each way, which makes networks faster. Pictures of different
+            sizes, for `path`, are resized to it.
         repeats: how many noisy copies of every example are in the pool.
         noise: standard deviation of the noise on each copy.
         pool: how many examples the pool is made of, before repeating; all by default. Drawn anew for every seed.
         validation: how many examples are kept for early stopping; they are not in the pool.
-        test: how many test examples to judge on; all by default.
+        test: how many test examples to evaluate on; all by default.
         test_share: for `path`: share of the examples that are kept for testing.
         encoder: for texts: a checkpoint that encodes them, once; networks are then trained on the embeddings. For
             images: `"patches"`, fixed features that need no pretrained network, see `poolwise.data.patches`.
@@ -66,23 +85,51 @@ class DataConfig(Section):
 
     name: str | None = None
     path: str | None = None
+    text: str | None = None
+    file: str | None = None
+    label: str | None = None
+    id: str | None = None
+    separator: str | None = None
+    encoding: str | None = None
+    columns: tuple[str, ...] | None = None
+    classes: tuple[str, ...] | None = None
+    channels: Literal[1, 3] | None = None
+    reader: str | None = None
+    options: dict[str, Any] | None = None
     root: str | None = None
     check: bool = True
     hub: bool = False
-    size: PositiveInt | None = None
-    repeats: PositiveInt = 1
-    noise: float = Field(0.1, ge=0)
-    pool: PositiveInt | None = None
-    validation: int = Field(0, ge=0)
-    test: PositiveInt | None = None
+    size: Count | None = None
+    repeats: Count = 1
+    noise: float = Field(0.1, ge=0, allow_inf_nan=False)
+    pool: Count | None = None
+    validation: int = Field(0, ge=0, le=MOST)
+    test: Count | None = None
     test_share: float = Field(0.2, gt=0, lt=1)
     encoder: str | None = None
+
+    _own: ClassVar[tuple[str, ...]] = (
+        *("text", "file", "label", "id", "separator", "encoding", "columns", "classes", "channels", "reader"),
+        "options",
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> "DataConfig":
         if (self.name is None) == (self.path is None):
             raise ValueError("give either name (a data set of `poolwise datasets`) or path (data of your own)")
+        own = next((name for name in self._own if getattr(self, name) is not None), None)
+        if self.path is None and own is not None:
+            raise ValueError(f"{own} is for path (data of your own), not for a data set by name")
         return self
+
+    @property
+    def opening(self) -> dict[str, Any]:
+        """What to pass to `open_data`."""
+        given = {name: getattr(self, name) for name in self._own if name != "options"}
+        return {**{name: value for name, value in given.items() if value is not None}, **(self.options or {})}
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
 
 
 class ModelConfig(BaseModel):

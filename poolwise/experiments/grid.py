@@ -35,6 +35,7 @@ class Progress:
         early: how many of them are from an earlier start.
         error: what went wrong, or None.
         done: whether it has come to its end.
+        stage: what it is doing now, in words.
 
     Example:
         >>> from pathlib import Path
@@ -50,6 +51,7 @@ class Progress:
     early: int = 0
     error: str | None = None
     done: bool = False
+    stage: str = ""
 
     @property
     def labelled(self) -> int:
@@ -184,6 +186,7 @@ def _here(entry: Progress, news: Callable[[], None]) -> None:
 
     def report(stage: str, done: int, total: int) -> None:
         nonlocal shown
+        entry.stage = _stage(stage, done, total)
         if time.monotonic() - shown > _WAIT:
             shown = time.monotonic()
             news()
@@ -253,7 +256,9 @@ def _listen(messages: Any, waiting: list[Progress]) -> None:
             entry = waiting[number]
             if entry.started is None:
                 entry.started, entry.early = time.monotonic(), early
-            if record is not None:
+            if isinstance(record, str):
+                entry.stage = record
+            elif record is not None:
                 entry.rounds.append(record)
     except queue.Empty:
         return
@@ -271,10 +276,21 @@ def _begin(messages: Any, parent: int) -> None:
 
 
 def _task(number: int, run: Run) -> None:
+    shown = 0.0
+
     def report(stage: str, done: int, total: int) -> None:
+        nonlocal shown
         if os.getppid() != _parent:  # the parent was killed: stop too
             os._exit(1)
+        if time.monotonic() - shown > _WAIT:
+            shown = time.monotonic()
+            _messages.put((number, early, _stage(stage, done, total)))
 
     early = _early(run)
     _messages.put((number, early, None))
     execute(run, report, lambda record: _messages.put((number, early, record)))
+
+
+def _stage(stage: str, done: int, total: int) -> str:
+    """What a run is doing now, in words."""
+    return f"{stage} {done:,} of {total:,}"

@@ -1,6 +1,7 @@
 """Networks from files, whichever way PyTorch saved them."""
 
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,18 @@ def read_network(path: str | Path) -> nn.Module:
     path = Path(path)
     if not path.is_file():
         raise FileError(f"{path}: no such file. Expected a network.")
+    if path.suffix == ".pt2" and not zipfile.is_zipfile(path):
+        raise FileError(f"{path}: not a file that torch.export.save wrote. It may be truncated; save it again.")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch's advice on formats is not for who was handed a file
+            warnings.simplefilter("ignore")  # PyTorch's advice on formats does not help whoever was given the file
             if path.suffix == ".pt2":
                 found: object = ExportedNetwork(torch.export.load(path))
             else:
                 found = torch.load(path, map_location="cpu", weights_only=False)
     except FileError as error:
         raise FileError(f"{path}: {error}") from error
-    except Exception as error:  # whatever a damaged or foreign file makes PyTorch stumble over
+    except Exception as error:  # a damaged or foreign file makes PyTorch raise anything
         reason = str(error).split("\n")[0]
         raise FileError(
             f"{path}: cannot be loaded as a network ({type(error).__name__}: {reason}). Its classes must be importable "
@@ -52,7 +55,7 @@ class ExportedNetwork(nn.Module):
         self.program = program.module()
 
     def forward(self, inputs: torch.Tensor) -> Any:
-        """What the program puts out."""
+        """The outputs of the program."""
         try:
             return self.program(inputs)
         except AssertionError as error:  # it was exported for inputs of one shape
@@ -62,6 +65,6 @@ class ExportedNetwork(nn.Module):
             ) from error
 
     def train(self, mode: bool = True) -> "ExportedNetwork":
-        """Nothing to change but what is said of it."""
+        """Only note the mode: the program has one."""
         self.training = mode
         return self

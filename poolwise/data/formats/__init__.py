@@ -1,1 +1,1 @@
-"""Readers of the official file formats, one a file: from paths to arrays, or an error that names the file."""
+"""Readers of file formats, one module per format: from paths to arrays, or an error that names the file."""

@@ -1,7 +1,8 @@
-"""Archives as they are distributed: the files that are wanted, taken out once into a folder beside the archive.
+"""Archives as they are distributed: the files that are wanted, extracted once into a folder beside the archive.
 
-The library never writes to a path that stands in an archive: every file goes into one new folder, under the name that
-was asked for. An archive with a link, a device, or a path that leads out of it is not the official one, and is refused.
+Members are checked by the standard library's own filter for data (`tarfile.data_filter`): links, devices and paths that
+lead out of the archive are refused. No path of an archive is ever written to: every file goes into one new folder,
+under the name that was asked for.
 """
 
 import os
@@ -12,7 +13,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
 
 from poolwise.data.formats.files import find
@@ -26,11 +27,11 @@ _DAMAGE = (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, 
 
 
 def extract(archive: Path, names: Sequence[str]) -> dict[str, Path]:
-    """The wanted files of an archive by name; they are taken out by the first call and found there by later ones.
+    """The wanted files of an archive by name; they are extracted by the first call and found there by later ones.
 
     Args:
         archive: a `.zip`, `.tar` or `.tar.gz` file.
-        names: the files to take out, wherever in the archive they are; each may be there as `name.gz`.
+        names: the files to extract, wherever in the archive they are; each may be there as `name.gz`.
     """
     folder = archive.with_name(archive.name + ".extracted")
     if not folder.is_dir():
@@ -48,7 +49,7 @@ def _make(folder: Path, archive: Path, names: Sequence[str]) -> None:
             "to a folder that can be written to and pass that as root."
         ) from error
     try:
-        _take(archive, {form for name in names for form in (name, name + ".gz")}, scratch)
+        _extract(archive, {form for name in names for form in (name, name + ".gz")}, scratch)
         _found(scratch, archive, names)
         try:
             os.rename(scratch, folder)
@@ -57,6 +58,8 @@ def _make(folder: Path, archive: Path, names: Sequence[str]) -> None:
                 raise
     except FileError:
         raise
+    except tarfile.FilterError as error:
+        raise FileError(f"{archive}: refused ({error}). The official archive is plain; fetch it again.") from error
     except _DAMAGE as error:
         raise FileError(f"{archive}: cannot be extracted ({error}). It may be damaged; fetch it again.") from error
     finally:
@@ -74,49 +77,39 @@ def _found(folder: Path, archive: Path, names: Sequence[str]) -> dict[str, Path]
     return paths
 
 
-def _take(archive: Path, wanted: set[str], scratch: Path) -> None:
+def _extract(archive: Path, wanted: set[str], scratch: Path) -> None:
     total = 0
     members = _zip_members if archive.suffix == ".zip" else _tar_members
-    for count, (name, size, content) in enumerate(members(archive)):
-        total += size
+    for count, (member, content) in enumerate(members(archive)):
+        total += member.size  # which neither library reads beyond
         if total > _LARGEST or count >= _MOST:
             raise FileError(
                 f"{archive}: holds more than {_LARGEST >> 30} GB or {_MOST:,} files. The official archive does not; "
                 "fetch it again."
             )
-        path = PurePosixPath(name.replace("\\", "/"))
-        if content is None or path.is_absolute() or ".." in path.parts or ":" in name:
-            raise FileError(
-                f"{archive}: refused, since it holds {name!r}, a link, a device or a path that leads out of the "
-                "archive. The official archive does not; fetch it again."
-            )
-        if path.name in wanted:
-            with (scratch / path.name).open("xb") as file:
-                _copy(content, file, size, archive, name)
+        name = tarfile.data_filter(member, str(scratch)).name.rpartition("/")[2]
+        if name in wanted and content is not None:
+            with (scratch / name).open("xb") as file:
+                shutil.copyfileobj(content, file)
 
 
-def _copy(content: IO[bytes], file: IO[bytes], size: int, archive: Path, name: str) -> None:
-    left = size
-    while left and (block := content.read(min(left, 1 << 20))):
-        left -= file.write(block)
-    if left or content.read(1):
-        raise FileError(f"{archive}: {name!r} is not as long as the archive says. It is damaged; fetch it again.")
+def _tar_members(archive: Path) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
+    """Every member, and its content if it is a file, one by one: a size is known before anything is unpacked."""
+    with tarfile.open(archive) as opened:
+        for member in opened:
+            yield member, opened.extractfile(member) if member.isreg() else None
 
 
-def _zip_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
-    """Name, size and content of each file; None as the content of what is not a plain file."""
+def _zip_members(archive: Path) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
+    """As for a tar; the members of a zip are described as those of a tar, so that one filter is for both."""
     with zipfile.ZipFile(archive) as opened:
         for entry in opened.infolist():
-            if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
-                yield entry.filename, 0, None
-            elif not entry.is_dir():
+            member = tarfile.TarInfo(entry.filename)
+            member.size = entry.file_size
+            kind = stat.S_IFMT(entry.external_attr >> 16)
+            if entry.is_dir() or kind not in (0, stat.S_IFREG):
+                member.type = tarfile.DIRTYPE if entry.is_dir() else tarfile.CHRTYPE
+                yield member, None
+            else:
                 with opened.open(entry) as content:
-                    yield entry.filename, entry.file_size, content
-
-
-def _tar_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
-    """As for a zip. Members come one by one, so that a size is checked before the content is uncompressed."""
-    with tarfile.open(archive) as opened:
-        for entry in opened:
-            if not entry.isdir():
-                yield entry.name, entry.size, opened.extractfile(entry) if entry.isreg() else None
+                    yield member, content

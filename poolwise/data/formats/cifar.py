@@ -8,12 +8,12 @@ import numpy as np
 
 from poolwise.arrays import Array
 from poolwise.data.formats.files import open_bytes
-from poolwise.data.formats.source import Raw
+from poolwise.data.formats.official import Raw
 from poolwise.errors import FileError
 
 _SHAPE = (3, 32, 32)
 _PIXELS = 3 * 32 * 32
-# Official files have at most 50,000 records; one that goes on beyond this is something else.
+# Official files have at most 50,000 records; a file with more than this is something else.
 _MOST = 1 << 20
 
 

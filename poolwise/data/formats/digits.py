@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from poolwise.data.formats.source import Raw
+from poolwise.data.formats.official import Raw
 
 _TEST = 500
 

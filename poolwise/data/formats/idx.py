@@ -15,7 +15,7 @@ import numpy as np
 
 from poolwise.arrays import Array
 from poolwise.data.formats.files import open_bytes, read_exactly
-from poolwise.data.formats.source import Raw
+from poolwise.data.formats.official import Raw
 from poolwise.errors import FileError
 
 # No official set comes near this; a header that asks for more is damaged, or meant to fill the memory.

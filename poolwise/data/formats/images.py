@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from poolwise.data.formats.files import package
+from poolwise.data.formats.files import check_memory, package
 from poolwise.errors import FileError, ParameterError
 from poolwise.parallel import one_thread_an_operation, ordered_map
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 ENDINGS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
-"""How the names of picture files end."""
+"""The endings of the names of picture files."""
 
 # Pixels. A file of a few bytes can claim any size, and fill the memory when it is decoded; this many take 200 MB.
 _LARGEST = 1 << 26
 _GREY = {"1", "L", "LA", "La"}
-_DEEP = ("I", "F")  # more than 8 bits a pixel; Pillow would clip them to white
+_DEEP = ("I", "F")  # more than 8 bits per pixel; Pillow would clip them to white
 _ORIENTATION = 0x0112  # the EXIF tag by which a camera says how it was held; from 5 on, width and height swap
 
 
@@ -51,6 +51,7 @@ def read_images(
             wanted = headers[0][0]
         if channels is None:
             channels = 1 if all(grey for _, grey in headers) else 3
+        check_memory(paths[0].parent, len(paths) * channels * wanted[0] * wanted[1])
         images = torch.empty((len(paths), channels, *wanted), dtype=torch.uint8)
 
         def decode(place: int) -> None:
@@ -78,7 +79,7 @@ def _header(path: Path) -> tuple[tuple[int, int], bool]:
     """Height and width, the right way up, and whether the picture is grey; the pixels are not decoded."""
     with _opened(path) as image:
         if image.mode.startswith(_DEEP):
-            raise FileError(f"{path}: has more than 8 bits a pixel (mode {image.mode}). Convert it to 8 bits first.")
+            raise FileError(f"{path}: has more than 8 bits per pixel (mode {image.mode}). Convert it to 8 bits first.")
         turned = image.getexif().get(_ORIENTATION, 1) >= 5
         size = (image.width, image.height) if turned else (image.height, image.width)
         return size, image.mode in _GREY

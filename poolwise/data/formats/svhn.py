@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from poolwise.data.formats.files import open_bytes, package
-from poolwise.data.formats.source import Raw
+from poolwise.data.formats.official import Raw
 from poolwise.errors import FileError
 
 
@@ -29,7 +29,7 @@ class Svhn:
         try:
             with open_bytes(path) as file:
                 content = reader.loadmat(file, variable_names=["X", "y"])
-        except Exception as error:  # whatever a damaged file makes SciPy stumble over
+        except Exception as error:  # a damaged file makes SciPy raise anything
             raise FileError(f"{path}: not a whole MATLAB file ({error}). Fetch it again.") from error
         images, labels = np.asarray(content.get("X")), np.asarray(content.get("y"))
         if not (

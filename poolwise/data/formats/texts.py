@@ -1,4 +1,4 @@
-"""Labelled texts in a separated file, in one of the layouts in which a data set is known to be handed around."""
+"""Labelled texts in a separated file, with the columns that copies of a data set are known to have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
+from poolwise.data.formats.official import Raw
 from poolwise.data.formats.rows import read_rows
-from poolwise.data.formats.source import Raw
 from poolwise.errors import FileError
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextColumns:
     """What the columns of a file mean.
 
     Attributes:
-        columns: how they are called, in lower case.
+        columns: their names, in lower case.
         text: the positions of those that make up the text, joined by a space.
         label: the position of the label.
         first: the number of the first class, where labels are numbers; None where they are names.
@@ -30,7 +30,7 @@ class Layout:
     header: bool = True
 
     def fits(self, row: list[str]) -> bool:
-        """Whether a file that begins with this row has this layout."""
+        """Whether a file that begins with this row has these columns."""
         return len(row) == len(self.columns) and (
             not self.header or tuple(field.strip().lower() for field in row) == self.columns
         )
@@ -45,11 +45,11 @@ class Texts:
 
     Attributes:
         file: its name.
-        layouts: the layouts it may have; the first that fits its first row is taken.
+        columns: the columns it may have; the first that fit its first row are taken.
     """
 
     file: str
-    layouts: tuple[Layout, ...]
+    columns: tuple[TextColumns, ...]
     md5: tuple[str, ...] = ()
 
     @property
@@ -58,20 +58,21 @@ class Texts:
         return (self.file,)
 
     def read(self, paths: Mapping[str, Path]) -> Raw:
-        """Read it; the texts are left as they are, with what stands for a line break in some of them."""
+        """Read it; the texts are left as they are, with the marks for line breaks that some of them have."""
         path = paths[self.file]
         rows = read_rows(path)
-        layout = next((layout for layout in self.layouts if layout.fits(rows[0][1])), None)
-        if layout is None:
+        columns = next((columns for columns in self.columns if columns.fits(rows[0][1])), None)
+        if columns is None:
             raise FileError(
-                f"{path}: expected the columns {' or '.join(map(str, self.layouts))}, but it begins with "
+                f"{path}: expected the columns {' or '.join(map(str, self.columns))}, but it begins with "
                 f"{', '.join(rows[0][1])[:200]!r}. Is it the file of another data set?"
             )
-        rows = rows[layout.header :]
-        texts = [" ".join(row[column] for column in layout.text) for _, row in rows]
-        if layout.first is None:
-            return Raw(texts, [row[layout.label] for _, row in rows])
+        rows = rows[columns.header :]
+        texts = [" ".join(row[column] for column in columns.text) for _, row in rows]
+        if columns.first is None:
+            return Raw(texts, [row[columns.label] for _, row in rows])
         for line, row in rows:
-            if not row[layout.label].strip().isdecimal():
-                raise FileError(f"{path}, line {line}: expected the number of a class, found {row[layout.label]!r}.")
-        return Raw(texts, np.array([int(row[layout.label]) for _, row in rows], np.int64) - layout.first)
+            if not row[columns.label].strip().isdecimal() or len(row[columns.label]) > 9:
+                found = row[columns.label][:100]
+                raise FileError(f"{path}, line {line}: expected the number of a class, found {found!r}.")
+        return Raw(texts, np.array([int(row[columns.label]) for _, row in rows], np.int64) - columns.first)

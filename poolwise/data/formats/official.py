@@ -1,4 +1,4 @@
-"""What every source of a data set offers: the files it needs, and how to read them."""
+"""What every official form of a data set offers: the files it needs, and how to read them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Raw:
     Attributes:
         inputs: `[N, channels, height, width]` bytes, or N texts.
         labels: `[N]` class numbers from 0, or N class names.
-        md5: digests of the contents of the files, uncompressed, where the source computes them.
+        md5: digests of the contents of the files, uncompressed, where they are computed.
     """
 
     inputs: Array | list[str]
@@ -23,7 +23,7 @@ class Raw:
     md5: tuple[str, ...] = ()
 
 
-class Source(Protocol):
+class OfficialSplit(Protocol):
     """One split in one official form."""
 
     @property
@@ -32,7 +32,7 @@ class Source(Protocol):
 
     @property
     def md5(self) -> tuple[str, ...]:
-        """What the digests are known to be; empty where nobody knows for certain."""
+        """The known digests; empty where they are not known for certain."""
 
     def read(self, paths: Mapping[str, Path]) -> Raw:
         """Read the split.

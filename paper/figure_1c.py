@@ -1,0 +1,209 @@
+"""Figure 1 (c) at the paper's scale, as far as it has been run: records, and a page with the authors' values.
+
+The runs take days, so their records are collected again and again while they are being made.
+"""
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from paper.places import CONFIGS, DOCS, RECORDS, must_exist
+from poolwise.errors import FileError
+from poolwise.experiments import Config, read_config
+from poolwise.experiments.records import RunRecord, read_runs
+from poolwise.reports.archive import SUFFIX, read_archive, write_archive
+from poolwise.reports.comparable import Comparable
+from poolwise.reports.numbers import UNKNOWN, percent, signed
+from poolwise.reports.tables import Curve, curves
+from poolwise.storage import replacing
+
+NAME, EXPERIMENT = "figure-1c", "figure-1c-fmnist-ensemble-10"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the authors' picture shows of a method.
+
+    Attributes:
+        name: as they call it.
+        final: accuracy at 500 labels, read off the picture.
+    """
+
+    name: str
+    final: float
+
+
+AUTHORS = {
+    "power-lbb-released": Published("PLBB", 0.829),
+    "lbb-released": Published("LBB", 0.813),
+    "power-bald-5": Published("PBALD", 0.806),
+    "random": Published("random", 0.797),
+    "batchbald": Published("BatchBALD", 0.775),
+    "bald": Published("BALD", 0.773),
+}
+# In the authors' picture, LBB is below random until about this many labels.
+CROSSING = 185
+
+
+def collect(folder: Path) -> Path:
+    """Add the runs of a folder to the records, also those that are not finished.
+
+    A run replaces an older record of itself, and never one that had come further. Records of other runs are kept.
+
+    Args:
+        folder: what `poolwise run` wrote to.
+    """
+    path = must_exist(RECORDS) / f"{NAME}{SUFFIX}"
+    known = {(run.label, run.seed): run for run in read_archive(path)} if path.exists() else {}
+    found = [run for group in read_runs(folder).values() for run in group if run.setting.experiment == EXPERIMENT]
+    if not found:
+        raise FileError(f"{folder}: no runs of {EXPERIMENT} here. Give the folder that this experiment wrote to.")
+    for run in found:
+        before = known.get((run.label, run.seed))
+        if run.rounds and (before is None or len(run.rounds) >= len(before.rounds)):
+            known[run.label, run.seed] = run
+    write_archive([known[key] for key in sorted(known)], path)
+    return path
+
+
+def write_page() -> tuple[Path, Path]:
+    """Make docs/figure-1c.md and docs/figure-1c.png from the records."""
+    path = must_exist(RECORDS) / f"{NAME}{SUFFIX}"
+    if not path.exists():
+        raise FileError(f"{path}: no such file. First put runs into it: python -m paper collect RUNS.")
+    config = read_config(must_exist(CONFIGS) / "paper" / f"{EXPERIMENT}.toml")
+    return write_files(read_archive(path), config, must_exist(DOCS))
+
+
+def write_files(runs: Sequence[RunRecord], config: Config, docs: Path) -> tuple[Path, Path]:
+    """The page and its figure.
+
+    Args:
+        runs: what was run so far.
+        config: the experiment, which says what is wanted.
+        docs: where the files go.
+    """
+    from paper.draw import curves_so_far  # needs Matplotlib
+
+    labels = _labels(config)
+    drawn = {curve.label: curve for label in labels for curve in _curve(runs, label)}
+    finals = {label: value.final for label, value in AUTHORS.items()}
+    content = io.BytesIO()
+    curves_so_far(labels, drawn, finals, config.acquisition.labels).savefig(content, format="png", dpi=150)
+    page, picture = docs / f"{NAME}.md", docs / f"{NAME}.png"
+    for path, data in ((picture, content.getvalue()), (page, _page(runs, config, drawn).encode())):
+        with replacing(path) as file:
+            file.write(data)
+    return page, picture
+
+
+def _labels(config: Config) -> list[str]:
+    return [method.label for method in config.acquisition.methods]
+
+
+def _curve(runs: Iterable[RunRecord], label: str) -> list[Curve]:
+    """The mean over a method's finished runs, or, while there are none, over all as far as they go together."""
+    return curves(Comparable(tuple(run for run in runs if run.label == label)), "accuracy")
+
+
+def _page(runs: Sequence[RunRecord], config: Config, drawn: Mapping[str, Curve]) -> str:
+    labels, seeds = _labels(config), len(config.seeds)
+    finished = sum(run.finished for run in runs)
+    total = len(labels) * seeds
+    versions = sorted({f"{name} {version}" for run in runs for name, version in run.versions.items()})
+    return "\n\n".join(
+        [
+            "# Figure 1 (c) at the paper's scale",
+            f"Fashion-MNIST, the CNN of BatchBALD, an ensemble of 5, batches of {config.acquisition.batch_size}, up to "
+            f"{config.acquisition.labels} labels from a pool of {config.data.pool:,}. Of {total} runs, "
+            f"{finished} are finished; {len(runs) - finished} more have records.",
+            f"![Test accuracy against labels, with the authors' values]({NAME}.png)",
+            "Lines are means over a method's finished runs, with a band of one standard deviation. While a method has "
+            "none, its unfinished runs are drawn as far as they go together. Diamonds are the authors' values.",
+            _table(runs, drawn, config),
+            _crossing(drawn),
+            _not_run(runs, config),
+            "## What differs from the authors' runs\n\n"
+            "Their values were read off the picture in their repository, so the last digit is uncertain. Each of our "
+            "seeds draws its own 20 initial labels; theirs share one set. Their program takes all 60,000 training "
+            "images as the pool and has 10 networks by default; their text has 5. Everything else is in "
+            f"`paper/configs/paper/{EXPERIMENT}.toml`, with the source of each setting.",
+            "## How this page was made\n\n"
+            f"`poolwise run` on that file, on one processor core; `python -m paper collect RUNS` put the records into "
+            f"`paper/records/{NAME}{SUFFIX}` and made this page. Versions: {', '.join(versions)}.",
+        ]
+    ) + "\n"  # fmt: skip
+
+
+def _table(runs: Sequence[RunRecord], drawn: Mapping[str, Curve], config: Config) -> str:
+    """A row for each method that has been run, or that the authors have."""
+    last = config.acquisition.labels
+    rows = []
+    for label in _labels(config):
+        author, curve = AUTHORS.get(label), drawn.get(label)
+        if author is None and curve is None:
+            continue
+        here = difference = UNKNOWN
+        if curve is not None:
+            here, reached = _accuracy(curve), int(curve.labelled_L[-1])
+            if reached < last:
+                here += f" (at {reached})"
+            elif author is not None:
+                difference = signed(float(curve.mean_L[-1]) - author.final)
+        name, final = (UNKNOWN, UNKNOWN) if author is None else (author.name, percent(author.final))
+        finished = sum(run.finished for run in runs if run.label == label)
+        rows.append((f"`{label}`", name, f"{finished} of {len(config.seeds)}", here, final, difference))
+    head = ("method", "in the paper", "finished seeds", f"accuracy at {last}, %", "authors'", "difference")
+    lines = ["| " + " | ".join(cells) + " |" for cells in (head, ("---",) * len(head), *rows)]
+    return "\n".join(lines)
+
+
+def _accuracy(curve: Curve) -> str:
+    """The last mean of a curve, with its standard deviation if there are several seeds."""
+    mean, sd = percent(float(curve.mean_L[-1])), percent(float(curve.sd_L[-1]))
+    return mean if sd == UNKNOWN else f"{mean} ± {sd}"
+
+
+def _crossing(drawn: Mapping[str, Curve]) -> str:
+    """From how many labels on LBB is ahead of random, beside what the authors' picture shows."""
+    authors = f"In the authors' picture, LBB is below random until about {CROSSING} labels."
+    if not {"lbb-released", "random"} <= drawn.keys():
+        return f"{authors} Here one of the two has not been run."
+    lbb, random = (
+        dict(zip(curve.labelled_L.tolist(), curve.mean_L.tolist(), strict=True))
+        for curve in (drawn["lbb-released"], drawn["random"])
+    )
+    shared = sorted(lbb.keys() & random.keys())
+    below = [count for count in shared if lbb[count] < random[count]]
+    if not below:
+        return f"{authors} Here it is never below random, up to {shared[-1]} labels."
+    mean = np.mean([count in below for count in shared])
+    return (
+        f"{authors} Here it is last below random at {below[-1]} labels, and below at {mean:.0%} of the "
+        f"{len(shared)} counts up to {shared[-1]}."
+    )
+
+
+def _not_run(runs: Sequence[RunRecord], config: Config) -> str:
+    """Which runs of the configuration are not finished, and which have no records."""
+    begun = {(run.label, run.seed) for run in runs}
+    under_way = [f"`{run.label}` seed {run.seed} at {run.reached} labels" for run in runs if not run.finished]
+    missing = {
+        label: [seed for seed in config.seeds if (label, seed) not in begun]
+        for label in _labels(config)
+    }  # fmt: skip
+    some = [f"`{m}` {', '.join(map(str, left))}" for m, left in missing.items() if 0 < len(left) < len(config.seeds)]
+    none = [f"`{label}`" for label, left in missing.items() if len(left) == len(config.seeds)]
+    lines = [
+        f"- {what}: {separator.join(found)}."
+        for what, found, separator in (
+            ("Under way", under_way, "; "),
+            ("Seeds that have not been run", some, "; "),
+            ("Methods that have not been run", none, ", "),
+        )
+        if found
+    ]
+    return "## What is missing\n\n" + ("\n".join(lines) if lines else "Nothing: every run is finished.")

@@ -1,0 +1,135 @@
+"""Parts of docs/results.md: variants of the methods, and posterior coverage against the others."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import mean
+
+from paper.study.claims import spelled
+from paper.study.compare import RANDOM, Records, versus
+from paper.study.markdown import listed, table
+from poolwise.experiments.records import Setting
+from poolwise.reports.numbers import signed
+
+
+def _above(records: Records, settings: Sequence[Setting], labels: Iterable[str]) -> list[tuple[str, ...]]:
+    """Points above random of some methods: one column per setting, and their mean."""
+    rows = []
+    for label in labels:
+        each = versus(records, label, RANDOM).each
+        rows.append((f"`{label}`", *(spelled(each[s]) for s in settings), signed(mean(each[s].mean for s in settings))))
+    return rows
+
+
+_FAMILIES: Mapping[str, Sequence[str]] = {
+    "Exponent α of power sampling": (
+        "power-bald alpha=0.5", "power-bald", "power-bald alpha=2.0", "power-bald alpha=5.0", "bald",
+        "power-lbb alpha=0.5", "power-lbb", "power-lbb alpha=2.0", "power-lbb alpha=5.0",
+    ),
+    "Redundancy": (
+        "lbb", "lbb redundancy=max", "lbb redundancy=mean", "lbb redundancy=sum", "lbb-printed",
+        "power-lbb", "power-lbb redundancy=max", "power-lbb redundancy=mean",
+    ),
+    "Candidates: the whole pool, or a random tenth drawn anew each round": (
+        "bald", "bald candidates=10%", "lbb", "lbb candidates=10%", "margin", "margin candidates=10%",
+        "badge", "badge candidates=10%", "posterior-coverage", "posterior-coverage candidates=10%",
+    ),
+    "Posterior coverage: how many low-margin points, in batches, and which kernel": (
+        "posterior-coverage filter=3.0", "posterior-coverage", "posterior-coverage filter=30.0",
+        "posterior-coverage filter=100.0", "posterior-coverage kernel=embeddings",
+    ),
+}  # fmt: skip
+
+
+def ablations(quick: Records, ablation: Records) -> str:
+    """Variants on the settings that have them, then the number of samples and the batch size."""
+    wanted = {label for family in _FAMILIES.values() for label in family}
+    variants = quick.where(lambda s: wanted <= set(quick.groups[s].runs))
+    parts = ["## Ablations\n\nPoints above random, with intervals over the seeds."]
+    names = [s.experiment for s in variants.groups]
+    parts += [_ablation(title, variants, list(variants.groups), family, names) for title, family in _FAMILIES.items()]
+    for title, name, symbol in (
+        ("Posterior samples K, from a dropout ensemble of 5 on Fashion-MNIST", "-samples-", "K"),
+        ("Large batches, Fashion-MNIST, pool of 20,000", "-large-", "b"),
+    ):
+        part = ablation.where(lambda s, name=name: name in s.experiment)  # type: ignore[misc]
+        settings = sorted(part.groups, key=_size)
+        labels = [label for label in part.labels if label != RANDOM]
+        parts.append(_ablation(title, part, settings, labels, [f"{symbol} = {_size(s)}" for s in settings]))
+    return "\n\n".join(filter(None, parts))
+
+
+def _ablation(
+    title: str, records: Records, settings: Sequence[Setting], labels: Sequence[str], names: Sequence[str]
+) -> str:
+    """A table of an ablation, or nothing if it has not been run."""
+    if not settings:
+        return ""
+    return f"### {title}\n\n" + table(("variant", *names, "mean"), _above(records, settings, labels))
+
+
+def _size(setting: Setting) -> int:
+    """The number at the end of an experiment's name."""
+    return int(setting.experiment.rsplit("-", 1)[1])
+
+
+def posterior_coverage(quick: Records, coverage: Records) -> str:
+    """Posterior coverage against every other method."""
+    name = "posterior-coverage"
+    rows = []
+    for label in quick.labels:
+        if label != name:
+            found = versus(quick, name, label)
+            rows.append((found.overall.mean, label, found))
+    beaten = [
+        (f"`{label}`", spelled(found.overall), spelled(found.by_data), f"{found.count('better')} / "
+         f"{found.count('within noise')} / {found.count('worse')}", f"{found.ahead} of {len(found.each)}")
+        for _, label, found in sorted(rows, key=lambda row: row[0])
+    ]  # fmt: skip
+    return "\n\n".join(
+        [
+            "## Posterior coverage against the others\n\n"
+            "Its theory is in [posterior-coverage.md](posterior-coverage.md). Points of `posterior-coverage` above "
+            "each other method, the closest first; *by data set*, all settings of a data set count as one, which makes "
+            "no use of settings that are alike:",
+            table(("against", "difference", "by data set", "settings better / unclear / worse", "ahead in"), beaten),
+            *_fresh(quick, name),
+            *_harder(coverage, name),
+        ]
+    )
+
+
+# Data on which posterior coverage was found, first judged, or varied.
+_SEEN = ("fashion-mnist", "mnist", "kmnist", "20news")
+
+
+def _fresh(quick: Records, name: str) -> list[str]:
+    """Posterior coverage on data that had no part in its making, if there is any."""
+    fresh = quick.where(lambda s: s.data not in _SEEN)
+    if not fresh.groups:
+        return []
+    others = [o for o in ("margin", "badge", "power-bald", "power-lbb", "cluster-margin", RANDOM) if o in fresh.labels]
+    against = {other: versus(fresh, name, other) for other in others}
+    return [
+        "The rule was found on Fashion-MNIST and first judged on MNIST and KMNIST; variants of it were tried on "
+        "Fashion-MNIST and 20 Newsgroups, with other seeds than here, and none was taken over. On data that had no "
+        f"part in any of that ({listed(sorted({s.data for s in fresh.groups}))}):",
+        table(
+            ("against", "difference on fresh data", "by data set"),
+            [(f"`{other}`", spelled(found.overall), spelled(found.by_data)) for other, found in against.items()],
+        ),
+    ]
+
+
+def _harder(coverage: Records, name: str) -> list[str]:
+    """Posterior coverage on the settings made to be hard for it, as far as they were run."""
+    if not coverage.groups:
+        return []
+    others = [label for label in coverage.labels if label != name]
+    against = {other: versus(coverage, name, other).each for other in others}
+    return [
+        "Harder settings (`paper/configs/coverage`): unbalanced classes, exact copies, 77 classes with 100 samples, "
+        "large batches, and the paper's network at full resolution:",
+        table(
+            ("setting", *(f"− `{o}`" for o in others)),
+            [(s.experiment, *(spelled(against[other][s]) for other in others)) for s in coverage.groups],
+        ),
+    ]
