@@ -1,32 +1,82 @@
 """Every exception and warning that Poolwise raises on purpose.
 
-Each message says what was expected, what came, and what to do about it. All input errors are also `ValueError`s,
-so code that does not know Poolwise can catch them.
+Each message says what was expected, what came, and what to do. All input errors are also `ValueError`s, so code that
+does not know Poolwise can catch them.
 """
 
 
 class PoolwiseError(Exception):
-    """Base class of all errors raised by Poolwise."""
+    """Base class of all errors raised by Poolwise.
+
+    Example:
+        >>> import poolwise as pw
+        >>> try:
+        ...     pw.select([[[0.0]]], batch_size=5)
+        ... except pw.errors.PoolwiseError as error:
+        ...     print(type(error).__name__)
+        BatchSizeError
+    """
 
 
 class InputError(PoolwiseError, ValueError):
-    """Something that the caller passed in cannot be used."""
+    """Something that the caller passed in cannot be used. It is a `ValueError` too.
+
+    Example:
+        >>> issubclass(InputError, ValueError)
+        True
+    """
 
 
 class ShapeError(InputError):
-    """An array has the wrong rank or size."""
+    """An array has the wrong rank or size.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.select(np.zeros((3, 2)), batch_size=1)
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.ShapeError: ...
+    """
 
 
 class EmptyPoolError(InputError):
-    """There is nothing to select from."""
+    """There is nothing to select from.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.select(np.zeros((0, 2, 3)), batch_size=1)
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.EmptyPoolError: ...
+    """
 
 
 class NotFiniteError(InputError):
-    """Predictions or embeddings contain NaN or an infinity that has no meaning."""
+    """Predictions or embeddings contain NaN or an infinity that has no meaning.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.Predictions.from_probs(np.full((3, 2, 2), np.nan))
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.NotFiniteError: ...
+    """
 
 
 class NotNormalisedError(InputError):
-    """Probabilities do not sum to one over the classes, or are negative."""
+    """Probabilities do not sum to one over the classes, or are negative.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.Predictions.from_probs(np.full((3, 2, 2), 0.7))
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.NotNormalisedError: ...
+    """
 
 
 class PositionError(InputError, IndexError):
@@ -38,11 +88,29 @@ class NotEnoughMemoryError(PoolwiseError, MemoryError):
 
 
 class BatchSizeError(InputError):
-    """The batch size is not a whole number between 1 and the number of points to choose from."""
+    """The batch size is not a whole number between 1 and the number of points to choose from.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.select(np.log(np.full((3, 2, 2), 0.5)), batch_size=4)
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.BatchSizeError: ...
+    """
 
 
 class UnknownMethodError(InputError):
-    """There is no selection method of that name."""
+    """There is no selection method of that name.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.select(np.log(np.full((3, 2, 2), 0.5)), 1, "guess")
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.UnknownMethodError: ...
+    """
 
 
 class MethodError(PoolwiseError):
@@ -62,31 +130,95 @@ class ContractError(PoolwiseError, AssertionError):
 
 
 class ParameterError(InputError):
-    """A parameter is unknown to the method, or has a value that it cannot use."""
+    """A parameter is unknown to the method, or has a value that it cannot use.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.select(np.log(np.full((3, 2, 2), 0.5)), 1, "power-lbb", alpha="large")
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.ParameterError: ...
+    """
 
 
 class MissingInputError(InputError):
-    """A method needs something that was not given, such as embeddings."""
+    """A method needs something that was not given, such as embeddings.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.select(np.log(np.full((3, 2, 2), 0.5)), 1, "coreset")
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.MissingInputError: ...
+    """
 
 
 class LabelError(InputError):
-    """A label, or the example it is meant for, is unknown, given twice or not asked for."""
+    """A label, or the example it is meant for, is unknown, given twice or not asked for.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.Pool(np.zeros((4, 2)), classes=3).label([0], [7])
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.LabelError: ...
+    """
 
 
 class TrainingError(PoolwiseError):
-    """Training did not lead to a usable network."""
+    """Training did not produce a usable network.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> posterior = pw.posteriors.DeepEnsemble(lambda: pw.models.linear((2,), classes=2), members=1)
+        >>> posterior.fit((np.eye(2), [0, 5]))
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.TrainingError: ...
+    """
 
 
 class StateError(PoolwiseError):
-    """Something was asked for that is not possible now, such as predictions before training."""
+    """Something was asked for that is not possible now, such as predictions before training.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.posteriors.DeepEnsemble(lambda: pw.models.linear((2,), 2)).predict(np.eye(2))
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.StateError: ...
+    """
 
 
 class ConfigError(InputError):
-    """The description of an experiment cannot be used."""
+    """The description of an experiment cannot be used.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from poolwise.experiments import read_config
+        >>> _ = Path("wrong.toml").write_text("sedes = 3")
+        >>> read_config(Path("wrong.toml"))
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.ConfigError: ...
+    """
 
 
 class FileError(InputError):
-    """A file is missing, damaged, or not of a kind that can be read safely."""
+    """A file is missing, damaged, or not of a kind that can be read safely.
+
+    Example:
+        >>> import poolwise as pw
+        >>> pw.Predictions.open("nowhere.npy")
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.FileError: ...
+    """
 
 
 class LockedError(StateError, FileError):
@@ -98,7 +230,15 @@ class DataMismatchError(InputError):
 
 
 class ClusterError(PoolwiseError):
-    """The machines that share the work do not answer, lack something, or have lost what they held."""
+    """The machines that share the work do not answer, lack something, or have lost data.
+
+    Example:
+        >>> try:
+        ...     raise ClusterError("no answer from 10.0.0.1:6379")
+        ... except PoolwiseError as error:
+        ...     print(error)
+        no answer from 10.0.0.1:6379
+    """
 
 
 class LayoutWarning(UserWarning):
@@ -110,11 +250,35 @@ class PluginWarning(UserWarning):
 
 
 class PrefilterWarning(UserWarning):
-    """Points that a prefilter left out could have made the batch better."""
+    """Points that a prefilter left out could have made the batch better.
+
+    Example:
+        >>> import warnings
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> predictions = pw.Predictions.from_logits(np.random.default_rng(0).normal(size=(50, 4, 3)))
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", pw.PrefilterWarning)
+        ...     batch = pw.select(predictions, 5, "lbb", candidates="sample:10")
+        >>> batch.diagnostics.prefilter.left_out
+        40
+    """
 
 
 class SaturationWarning(UserWarning):
-    """The batch ran out of information before it was full."""
+    """The batch ran out of information before it was full.
+
+    Example:
+        >>> import warnings
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> same = np.log(np.full((5, 4, 3), 1 / 3))  # four samples that agree: no label tells anything
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     batch = pw.select(same, 2, "bald")
+        >>> caught[0].category.__name__, batch.diagnostics.saturated_at
+        ('SaturationWarning', 0)
+    """
 
 
 class DataWarning(UserWarning):

@@ -28,17 +28,32 @@ CALIBRATION_BINS = 15
 
 
 def accuracy(probs: object, labels: object) -> float:
-    """Share of points whose most likely class is the label; of equally likely classes the first counts."""
+    """Share of points whose most likely class is the label; of equally likely classes the first counts.
+
+    Example:
+        >>> accuracy([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.7, 0.3]], [0, 1, 0, 1])
+        0.75
+    """
     return _points(probs, labels).accuracy()
 
 
 def negative_log_likelihood(probs: object, labels: object) -> float:
-    """Mean of `-ln p(label)`, in nats, with `p` taken at no less than `SMALLEST_PROBABILITY`."""
+    """Mean of `-ln p(label)`, in nats, with `p` taken at no less than `SMALLEST_PROBABILITY`.
+
+    Example:
+        >>> round(negative_log_likelihood([[0.5, 0.5], [0.5, 0.5]], [0, 1]), 4)  # ln 2
+        0.6931
+    """
     return _points(probs, labels).negative_log_likelihood()
 
 
 def brier(probs: object, labels: object) -> float:
-    """Mean of `Σ_c (p(c) - [c = label])²` (Brier 1950), from 0 to 2: summed over the classes, not averaged."""
+    """Mean of `Σ_c (p(c) - [c = label])²` (Brier 1950), from 0 to 2: summed over the classes, not averaged.
+
+    Example:
+        >>> brier([[0.5, 0.5]], [0])
+        0.5
+    """
     return _points(probs, labels).brier()
 
 
@@ -47,6 +62,10 @@ def expected_calibration_error(probs: object, labels: object) -> float:
 
     Points are put in 15 bins by the probability of their most likely class. Bin b = 1 … 15 holds those above
     `(b - 1) / 15` and up to and including `b / 15`, both as float64. Empty bins count nothing.
+
+    Example:
+        >>> round(expected_calibration_error([[0.8, 0.2], [0.8, 0.2]], [0, 1]), 4)  # 0.8 sure, half right
+        0.3
     """
     return _points(probs, labels).expected_calibration_error()
 
@@ -60,9 +79,15 @@ def evaluate(
         predictions: `[N, K, C]` predictions.
         labels: `[N]` labels, whole numbers from 0.
         memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
-        report: called with (stage, done, total) as the work goes on.
+        report: called with (stage, done, total) as the work proceeds.
     Returns:
         `"accuracy"`, `"nll"`, `"brier"` and `"ece"`, as the functions of this module define them.
+
+    Example:
+        >>> import poolwise as pw
+        >>> predictions = pw.Predictions.from_probs(np.array([[[0.9, 0.1]], [[0.4, 0.6]]]))
+        >>> evaluate(predictions, [0, 1])["accuracy"]
+        1.0
     """
     labels_N = _check_labels(labels, len(predictions), predictions.shape[2])
     points = _Points(*torch.empty(4, len(predictions), dtype=torch.float64))
@@ -150,7 +175,12 @@ def _check_labels(labels: object, N: int, C: int) -> Tensor:
 
 
 def kappa(first_n: Array, second_n: Array) -> float:
-    """Cohen's kappa: agreement beyond what chance would give; 1 if both give one and the same class everywhere."""
+    """Cohen's kappa: agreement beyond what chance would give; 1 if both give one and the same class everywhere.
+
+    Example:
+        >>> kappa(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 1]))
+        0.5
+    """
     classes = int(max(first_n.max(), second_n.max())) + 1
     counts = np.zeros((classes, classes))
     np.add.at(counts, (first_n, second_n), 1)

