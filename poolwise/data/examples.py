@@ -5,19 +5,19 @@ one tensor, so that a batch is one indexing operation and no Python runs per ite
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import default_collate
+from torch.utils.data import DataLoader, default_collate
 
 from poolwise.arrays import Array, as_view
 from poolwise.errors import MissingInputError, ParameterError, ShapeError
 
 Inputs = Tensor | list[str]
-"""A batch of inputs: a tensor whose first axis counts examples, or texts."""
+"""A batch of inputs: a tensor whose first axis counts examples, or texts. `data.batches` has those of several tensors."""
 
 
 @runtime_checkable
@@ -42,8 +42,8 @@ class TensorExamples:
     """Inputs in one tensor.
 
     Bytes are images `[N, channels, height, width]`: they are kept as bytes, a quarter of the memory, and scaled to
-    0 to 1 when a batch is asked for, then centred and divided by channel where `mean` and `std` are given. Numbers of
-    other types are passed on as float32.
+    0 to 1 when a batch is asked for, then centred and divided by channel where `mean` and `std` are given. Other whole
+    numbers keep their type, since they may be ids; all else is passed on as float32.
 
     Args:
         inputs: `[N, ...]` tensor.
@@ -79,13 +79,13 @@ class TensorExamples:
         return len(self.inputs)
 
     def batch(self, indices_n: Array) -> Tensor:
-        """`[n, ...]` float32 inputs."""
+        """`[n, ...]` inputs: float32, or whole numbers of the type they have."""
         batch = self.inputs[torch.from_numpy(indices_n)]
         if batch.dtype == torch.uint8:
             batch = batch.float().div_(255)
             if self.mean is not None and self.std is not None:
                 batch.sub_(self.mean).div_(self.std)
-        return batch.float()
+        return batch.float() if batch.is_floating_point() or batch.dtype == torch.bool else batch
 
     def take(self, indices_n: Array) -> "TensorExamples":
         """A copy of some of the examples."""
@@ -152,7 +152,8 @@ class DatasetExamples:
         items = [self.dataset[index] for index in indices_n.tolist()]
         inputs = [item[0] for item in items] if self._parts() else items
         batch: Inputs = list(inputs) if inputs and isinstance(inputs[0], str) else self._collate(inputs)
-        return batch.float() if isinstance(batch, Tensor) and not batch.is_floating_point() else batch
+        small = isinstance(batch, Tensor) and batch.dtype in (torch.bool, torch.uint8)
+        return batch.float() if isinstance(batch, Tensor) and small else batch
 
     def _parts(self) -> int:
         """2 if an item is a pair (input, label), 1 if it is an input in a tuple of its own, 0 if it is the input."""
@@ -212,8 +213,8 @@ def as_examples(data: object, labels: object = None) -> Examples:
     """Examples from whatever a caller holds.
 
     Args:
-        data: examples; a tensor or array `[N, ...]`; a pair (inputs, labels); a list of texts; a `Dataset` of inputs
-            or of (input, label).
+        data: examples; a tensor or array `[N, ...]`; a pair (inputs, labels); a list of texts; a dictionary of tensors
+            `[N, ...]`; a `Dataset` of inputs, of (input, label) or of dictionaries; a `DataLoader` of one of those.
         labels: `[N]` labels, where `data` has none.
     """
     if isinstance(data, TensorExamples) and labels is not None:
@@ -230,11 +231,17 @@ def as_examples(data: object, labels: object = None) -> Examples:
         return TensorExamples(data, labels)
     if isinstance(data, list) and all(isinstance(item, str) for item in data):
         return TextExamples(data, labels)
+    from poolwise.data import batches  # which makes examples of this module's kinds
+
+    if isinstance(data, DataLoader):
+        return batches.from_loader(data, labels)
+    if isinstance(data, Mapping):
+        return batches.NamedExamples(data, labels)
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-        return DatasetExamples(data, labels)
+        return batches.from_dataset(data, labels)
     raise ParameterError(
-        f"data must be a tensor, an array, a pair (inputs, labels), a list of texts or a Dataset with a length, "
-        f"not {type(data).__name__}."
+        "data must be a tensor, an array, a pair (inputs, labels), a list of texts, a dictionary of tensors, a Dataset "
+        f"with a length or a DataLoader, not {type(data).__name__}."
     )
 
 
