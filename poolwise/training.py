@@ -199,14 +199,15 @@ def train(
         raise MissingInputError("training needs at least one labelled example. Label a few first.")
     if validation is not None and not len(needed_labels(validation, "a validation set")):
         raise MissingInputError("the validation set is empty. Pass None for no validation.")
-    first = data.batch(np.arange(min(PROBED, len(labels))))
-    reading = Reading.of(networks[0], first)
-    if outputs == "auto":
-        check_outputs(networks[0], reading(first))
     members = Single(networks[0], outputs) if len(networks) == 1 else Stack(networks, outputs)
-    loop = _Loop(members, data, labels, training, seeds, reading)
     # Dropout layers draw from generators of their own. Whatever else is random in a network draws from PyTorch's state.
     state = child_seed(seeds[0], "other randomness in training")
+    with seeded(state, members.device):
+        first = data.batch(np.arange(min(PROBED, len(labels))))
+        reading = Reading.of(networks[0], first)
+        if outputs == "auto":
+            check_outputs(networks[0], reading(first))
+    loop = _Loop(members, data, labels, training, seeds, reading)
     with seeded(state, members.device), members.prepared(), torch.enable_grad():
         try:
             return loop.run(validation, report)

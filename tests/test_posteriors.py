@@ -296,7 +296,7 @@ def test_fit_reads_a_data_set_once_and_reports():
     pw.posteriors.DeepEnsemble(mlp, 2, train_members="sequential", training=QUICK).fit(
         Counts(), report=lambda *what: seen.append(what)
     )
-    assert Counts.reads <= 2 * 40 + 2  # labels, inputs, and a look at what an item is
+    assert Counts.reads <= 2 * 40 + 3  # labels, inputs, and one item to see what it is
     assert seen == [("training the networks", 1, 2), ("training the networks", 2, 2)]
 
 

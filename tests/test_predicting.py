@@ -83,7 +83,7 @@ def test_bytes_are_images_and_other_whole_numbers_numbers():
         (torch.ones(5), errors.ShapeError, "at least two axes"),
         (torch.ones(0, 6), errors.ShapeError, "no examples"),
         (["a text", "another"], errors.ParameterError, "Encode them first"),
-        ([{"x": torch.ones(6)}], errors.ParameterError, "one tensor a batch"),
+        ([{"x": "a text"}], errors.ParameterError, "a network needs tensors"),
         (iter([torch.ones(6)]), errors.ParameterError, "data must be"),
     ],
 )

@@ -324,12 +324,12 @@ def test_patience_counts_looks_without_improvement(patience, every, steps):
     assert fitted(training, zeros)[1].steps == 60  # without a validation set nothing stops early
 
 
-def test_looks_come_every_epoch_or_twenty_steps_and_at_the_end(monkeypatch):
+def test_validations_come_every_epoch_or_twenty_steps_and_at_the_end(monkeypatch):
     from poolwise import training as module
 
     looks = []
-    real = module._Loop._look
-    monkeypatch.setattr(module._Loop, "_look", lambda self, *rest: looks.append(rest[-1]) or real(self, *rest))
+    real = module._Loop._validate
+    monkeypatch.setattr(module._Loop, "_validate", lambda self, *rest: looks.append(rest[-1]) or real(self, *rest))
     for options, expected in (
         ({"steps": 50}, [20, 40, 50]),
         ({"steps": 50, "validate_every": 15}, [15, 30, 45, 50]),
@@ -415,7 +415,7 @@ def test_labels_and_outputs_must_fit():
         fitted(Training(steps=5), data=(X, (Y == 0) * 3))
     with pytest.raises(errors.TrainingError, match="a label of the validation set is 3"):
         fitted(Training(steps=25), validation=(X, (Y == 0) * 3))
-    with pytest.raises(errors.TrainingError, match="one number a class"):
+    with pytest.raises(errors.ShapeError, match=r"must put out a tensor \[examples, classes\]"):
         fitted(Training(steps=5), make=lambda: nn.Sequential(nn.Linear(4, 3), nn.Unflatten(1, (3, 1))))
 
 
@@ -448,7 +448,7 @@ def test_no_batch_of_one_example_meets_batch_normalisation(count, size):
     x, y = points(count)
     seen = []
     network = models.build(make, 1)
-    handle = network.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
+    handle = network.register_forward_pre_hook(lambda net, given: seen.append(len(given[0])) if net.training else None)
     train([network], as_examples((x, y)), Training(epochs=2, min_steps=0, batch_size=size), [0])
     handle.remove()
     assert sum(seen) == 2 * count  # every example, twice

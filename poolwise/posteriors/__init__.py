@@ -1,7 +1,7 @@
 """From data to predictions: MC dropout, ensembles, last-layer Laplace, committees, and posteriors of your own.
 
 A posterior of your own is any object with the methods of `Posterior`. `BasePosterior` leaves two of them to write,
-`from_callable` none. `posterior` registers one under a name, and `poolwise.testing.check_posterior` tests it.
+`from_callable` none. `register` gives one a name, and `poolwise.testing.check_posterior` tests it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from poolwise.posteriors.folder import write_predictions
 from poolwise.posteriors.laplace import Laplace
 from poolwise.posteriors.mc_dropout import MCDropout
 from poolwise.posteriors.protocol import Posterior
-from poolwise.posteriors.registry import Cost, kinds, posterior
+from poolwise.posteriors.registry import Cost, kinds, register
 from poolwise.posteriors.trained import ensemble, mc_dropout
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ __all__ = [
     "from_callable",
     "kinds",
     "mc_dropout",
-    "posterior",
+    "register",
     "write_predictions",
 ]
 

@@ -10,7 +10,7 @@ from poolwise.posteriors.ensembles import DeepEnsemble, DropoutEnsemble
 from poolwise.posteriors.mc_dropout import MCDropout
 from poolwise.posteriors.posterior import TrainMembers
 from poolwise.posteriors.protocol import Posterior
-from poolwise.posteriors.registry import Cost, posterior
+from poolwise.posteriors.registry import Cost, register
 from poolwise.training import Training
 
 _HELP = {
@@ -24,7 +24,7 @@ _HELP = {
 }
 
 
-@posterior(
+@register(
     "deep-ensemble",
     summary="Networks that were trained from different initial weights.",
     paper="Lakshminarayanan et al. 2017",
@@ -55,7 +55,7 @@ def deep_ensemble(
     )
 
 
-@posterior(
+@register(
     "mc-dropout",
     summary="Dropout masks of one network.",
     paper="Gal & Ghahramani 2016",
@@ -86,7 +86,7 @@ def mc_dropout(
     )
 
 
-@posterior(
+@register(
     "dropout-ensemble",
     summary="Dropout masks of several networks.",
     parameters=_HELP,
@@ -120,7 +120,7 @@ def dropout_ensemble(
     )
 
 
-@posterior(
+@register(
     "committee",
     summary="Classifiers of scikit-learn, each fitted on its own bootstrap sample, or the trees of a forest.",
     paper="Seung et al. 1992",

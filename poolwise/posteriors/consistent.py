@@ -10,7 +10,7 @@ passes of the other samples get those results instead of computing them. This wo
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from typing import Any, Literal
 
@@ -190,7 +190,7 @@ class ConsistentDropout:
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
-    def samples(self, inputs: NetworkInputs, count: int) -> Iterator[Any]:
+    def samples(self, inputs: NetworkInputs, count: int) -> Generator[Any, None, None]:
         """The module's output for the same inputs under the masks of sample 0, 1, ..., count - 1."""
         here, replay = self._pass, _Replay(inputs)
         here.rows, here.replay = rows(inputs), replay

@@ -27,7 +27,7 @@ from poolwise.models.outputs import PROBED, Outputs, as_logits
 from poolwise.posteriors.base import BasePosterior
 from poolwise.posteriors.curvature import Choice, Full, Kronecker, evidence_precision, fits_full, log_evidence
 from poolwise.posteriors.posterior import NetworkPosterior
-from poolwise.posteriors.registry import posterior
+from poolwise.posteriors.registry import register
 from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
 from poolwise.seeding import stream
@@ -37,7 +37,7 @@ from poolwise.training import Training
 _DRAWN = 1 << 22
 
 
-@posterior(
+@register(
     "laplace",
     summary="Draws of the last layer's weights, around one trained network.",
     paper="Daxberger et al. 2021",

@@ -16,7 +16,7 @@ from poolwise.errors import ShapeError
 from poolwise.models.inputs import NetworkInputs, Reading, call, cloned, network_inputs, rows
 from poolwise.models.last_layer import penultimate
 from poolwise.models.modes import evaluating
-from poolwise.models.outputs import PROBED, Outputs, Watch, as_logits, check_outputs
+from poolwise.models.outputs import PROBED, Outputs, Watch, as_logits, raw_tensor
 from poolwise.parallel import one_thread_an_operation, ordered_map
 from poolwise.posteriors.buffer import PredictionBuffer, check_path
 from poolwise.posteriors.consistent import ConsistentDropout
@@ -96,6 +96,17 @@ class Sampler:
         if not self._dropouts:
             with torch.no_grad():
                 yield from (call(network, cloned(inputs)) for network in self.networks)
+
+    def refuse_probabilities(self, inputs: NetworkInputs) -> None:
+        """Raise if a network puts out probabilities where logits are expected, judged by its first sample."""
+        for member, network in enumerate(self.networks):
+            with Watch() as watch, torch.no_grad():
+                if self._dropouts:
+                    with closing(self._dropouts[member].samples(cloned(inputs), 1)) as samples:
+                        output = next(samples)
+                else:
+                    output = call(network, cloned(inputs))
+            watch.refuse_probabilities(network, raw_tensor(output, rows(inputs)))
 
     def features(self, inputs: NetworkInputs) -> Tensor:
         """`[n, D]` embeddings: what goes into the last layer of each network without dropout, side by side."""
@@ -204,9 +215,7 @@ class _Plan:
         step = max(1, min(_ROWS, min(_LARGEST, memory // 16) // per_row))
         self._chunks = [order_N[start : start + step] for start in range(0, len(data), step)]
         if sampler.outputs == "auto":
-            probe = self._reading(data.batch(order_N[: min(step, PROBED)]))
-            for network in sampler.networks:
-                check_outputs(network, cloned(probe))
+            sampler.refuse_probabilities(self._reading(data.batch(order_N[: min(step, PROBED)])))
 
     def results(
         self, work: Callable[[NetworkInputs], Result], report: Report

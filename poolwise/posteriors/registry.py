@@ -1,6 +1,6 @@
 """The catalogue of posteriors: experiment files, costs and the command line look posteriors up here.
 
-A posterior gets in by the decorator `posterior`, by the entry-point group `poolwise.posteriors` of an installed package,
+A posterior gets in by the decorator `register`, by the entry-point group `poolwise.posteriors` of an installed package,
 or, without being in the catalogue, by its address `"package.module:Class"`.
 """
 
@@ -114,7 +114,7 @@ class PosteriorKind:
 _KINDS: dict[str, PosteriorKind] = {}
 
 
-def posterior(
+def register(
     name: str,
     *,
     summary: str = "",
@@ -136,7 +136,7 @@ def posterior(
 
     Example:
         >>> import poolwise as pw
-        >>> @pw.posteriors.posterior("coin", summary="Knows nothing, K times.", parameters={"samples": "K."})
+        >>> @pw.posteriors.register("coin", summary="Knows nothing, K times.", parameters={"samples": "K."})
         ... def coin(classes: int, samples: int = 10):
         ...     uniform = lambda inputs: [[[1 / classes] * classes] * samples] * len(inputs)
         ...     return pw.posteriors.from_callable(uniform)
@@ -145,11 +145,11 @@ def posterior(
         >>> pw.posteriors.registry.remove("coin")
     """
 
-    def register(make: Maker) -> Maker:
+    def add(make: Maker) -> Maker:
         _KINDS[name] = _kind(name, make, summary, paper, parameters or {}, cost)
         return make
 
-    return register
+    return add
 
 
 def remove(name: str) -> None:
