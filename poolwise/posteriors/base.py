@@ -139,7 +139,7 @@ class BasePosterior(ABC):
         return {
             "arrays": {name: torch.from_numpy(value.copy()) for name, value in arrays.items()},
             "values": copy.deepcopy(safe),
-            "pickled": cloudpickle.dumps(other) if other else b"",
+            "pickled": cloudpickle.dumps(other) if other else None,
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:

@@ -58,7 +58,7 @@ class Full:
         hessian = torch.empty(C, D, C, D, dtype=features_n_D.dtype)
         for a in range(C):
             for b in range(a + 1):
-                weight_n = probs_n_C[:, a] * ((a == b) - probs_n_C[:, b])
+                weight_n = probs_n_C[:, a] * (float(a == b) - probs_n_C[:, b])
                 hessian[a, :, b] = hessian[b, :, a] = (features_n_D * weight_n[:, None]).T @ features_n_D
         return cls(*_eigen(hessian.view(C * D, C * D)))
 

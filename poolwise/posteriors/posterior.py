@@ -91,7 +91,8 @@ class NetworkPosterior:
 
     def __repr__(self) -> str:
         made = self._model if isinstance(self._model, nn.Module) else next(iter(self.networks), None)
-        name = getattr(self._model, "__name__", "a network") if made is None else type(made).__name__
+        function = getattr(self._model, "__name__", "<lambda>").replace("<lambda>", "network")
+        name = function if made is None else type(made).__name__
         parts = [name if self._members == 1 else f"{self._members} × {name}"]
         if self._masks is not None:
             parts.append(f"{self._masks} masks" if self._members == 1 else f"{self._masks} masks each")
