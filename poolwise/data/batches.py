@@ -152,16 +152,21 @@ def _parted(batch: Any) -> tuple[Any, Any]:
 
 
 def _stack(items: list[Any]) -> Any:
-    """Items of one kind as a batch: dictionaries by name, tuples by place, numbers and tensors stacked."""
+    """Items of one kind as a batch: dictionaries by name, tuples by place with the label last, all else stacked."""
+    if not isinstance(items[0], tuple):
+        return _stack_inputs(items)
+    *inputs, label = (list(part) for part in zip(*items, strict=True))
+    return (*map(_stack_inputs, inputs), _stacked(label, "the label").reshape(len(items)))
+
+
+def _stack_inputs(items: list[Any]) -> Any:
     first = items[0]
     if isinstance(first, Mapping):
         named = {name: [item[name] for item in items] for name in first if not _is_text(first[name])}
         return {name: _stacked(values, name) for name, values in named.items()}
     if isinstance(first, tuple):
-        *inputs, label = (list(part) for part in zip(*items, strict=True))
-        stacked = [_stack(part) if isinstance(part[0], Mapping | tuple) else _stacked(part, "an input") for part in inputs]
-        return (*stacked, _stacked(label, "the label").reshape(len(items)))
-    return default_collate(items)
+        return tuple(_stack_inputs(list(part)) for part in zip(*items, strict=True))
+    return list(items) if isinstance(first, str) else _stacked(items, "an input")
 
 
 def _stacked(values: Sequence[Any], name: str) -> Tensor:
