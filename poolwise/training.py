@@ -284,9 +284,7 @@ class _Loop:
         batch = self._data.batch(flat)
         if self._training.augment is not None:
             batch = self._augmented(batch, count)
-        inputs: NetworkInputs = tree_map_only(
-            Tensor, lambda x: x.view(count, rows, *x.shape[1:]), self._reading(batch)
-        )
+        inputs: NetworkInputs = tree_map_only(Tensor, lambda x: x.view(count, rows, *x.shape[1:]), self._reading(batch))
         labels = self._labels[torch.from_numpy(flat)].to(self._members.device)
         logits = self._members.logits(inputs).flatten(0, 1)
         weights = self._class_weights(logits)

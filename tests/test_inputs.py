@@ -123,7 +123,12 @@ def test_ids_in_one_tensor_stay_whole(dtype):
         with torch.no_grad():
             raw = network.eval()(IDS)
         expected = (raw["logits"] if make is Texts else raw).log_softmax(1)
-        for data in (IDS.to(dtype), IDS.to(dtype).numpy(), TensorDataset(IDS.to(dtype), LABELS), DataLoader(IDS.to(dtype))):
+        for data in (
+            IDS.to(dtype),
+            IDS.to(dtype).numpy(),
+            TensorDataset(IDS.to(dtype), LABELS),
+            DataLoader(IDS.to(dtype)),
+        ):
             found = values(pw.ensemble([network], data))[:, 0]
             torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
         pw.posteriors.DeepEnsemble(make, 2, training=QUICK).fit((IDS.to(dtype), LABELS), (IDS.to(dtype), LABELS))

@@ -131,7 +131,9 @@ def test_one_column_is_the_second_of_two_classes(shape):
 
 def test_a_binary_network_can_be_trained():
     data = inputs(), (inputs()[:, 0] > 0).long()
-    posterior = pw.posteriors.DeepEnsemble(lambda: nn.Linear(6, 1), 3, training=pw.Training(steps=150, learning_rate=0.1))
+    posterior = pw.posteriors.DeepEnsemble(
+        lambda: nn.Linear(6, 1), 3, training=pw.Training(steps=150, learning_rate=0.1)
+    )
     predictions = posterior.fit(data).predict(data[0])
     assert predictions.shape == (40, 3, 2)
     assert pw.metrics.evaluate(predictions, data[1])["accuracy"] > 0.9

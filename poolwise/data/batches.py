@@ -12,9 +12,7 @@ from poolwise.arrays import Array
 from poolwise.data.examples import DatasetExamples, Examples, as_labels
 from poolwise.errors import ParameterError, ShapeError
 
-Data = (
-    Tensor | Array | Examples | Sequence[Any] | tuple[Any, Any] | Mapping[str, Any] | Dataset[Any] | DataLoader[Any]
-)
+Data = Tensor | Array | Examples | Sequence[Any] | tuple[Any, Any] | Mapping[str, Any] | Dataset[Any] | DataLoader[Any]
 """What can be trained on or predicted: a tensor or array `[N, ...]`; a pair (inputs, labels); a list of texts; tensors by
 name; a `Dataset` of inputs, of (input, label) or of dictionaries; a `DataLoader` of one of those."""
 
@@ -64,9 +62,7 @@ class CollatedExamples:
 
     class_names: tuple[str, ...] | None = None
 
-    def __init__(
-        self, dataset: Any, labels: object = None, collate: Callable[[list[Any]], Any] | None = None
-    ) -> None:
+    def __init__(self, dataset: Any, labels: object = None, collate: Callable[[list[Any]], Any] | None = None) -> None:
         self.dataset, self._collate = dataset, collate or _stack
         self._labels = None if labels is None else as_labels(labels, len(dataset))
         self._read = labels is not None

@@ -195,7 +195,9 @@ def posterior(config: Config, parts: Split, seed: int) -> Posterior:
     def make_model() -> nn.Module:
         inputs = network_inputs(batch)
         if not isinstance(inputs, torch.Tensor):
-            raise ConfigError("the networks of an experiment take one tensor per example, and these examples have several.")
+            raise ConfigError(
+                "the networks of an experiment take one tensor per example, and these examples have several."
+            )
         return network(config.model, tuple(inputs.shape[1:]), parts.classes)
 
     kind = registry.find(config.posterior.kind)

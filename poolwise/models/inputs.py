@@ -76,7 +76,9 @@ def _taken(network: nn.Module, named: dict[str, Tensor]) -> dict[str, Tensor] | 
     known = {name: value for name, value in named.items() if name in signature.parameters}
     if not known and len(named) == 1:
         return next(iter(named.values()))
-    needed = [p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    needed = [
+        p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    ]
     if not known or not set(needed) <= set(known):
         raise ParameterError(
             f"{type(network).__name__} takes {', '.join(signature.parameters)}, and the examples have "

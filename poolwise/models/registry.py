@@ -61,7 +61,9 @@ def _must_fit_memory(name: str, build: Callable[[], nn.Module]) -> None:
     except (RuntimeError, OverflowError, TypeError) as error:
         if isinstance(error, PoolwiseError):
             raise
-        raise ParameterError(f"{name} cannot be made so large ({str(error).splitlines()[0]}). Lower its sizes.") from error
+        raise ParameterError(
+            f"{name} cannot be made so large ({str(error).splitlines()[0]}). Lower its sizes."
+        ) from error
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else size
     if size > memory:
         raise ParameterError(

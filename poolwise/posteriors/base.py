@@ -14,7 +14,14 @@ from torch import Tensor
 from poolwise import budget
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples, as_examples
-from poolwise.errors import EmptyPoolError, MissingInputError, NotFiniteError, NotNormalisedError, ShapeError, StateError
+from poolwise.errors import (
+    EmptyPoolError,
+    MissingInputError,
+    NotFiniteError,
+    NotNormalisedError,
+    ShapeError,
+    StateError,
+)
 from poolwise.posteriors.buffer import PredictionBuffer, check_path
 from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
@@ -133,7 +140,9 @@ class BasePosterior(ABC):
         is a program: load only what you saved yourself.
         """
         own = {name: value for name, value in vars(self).items() if name not in self.settings}
-        arrays = {name: value for name, value in own.items() if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"}
+        arrays = {
+            name: value for name, value in own.items() if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+        }
         safe = {name: value for name, value in own.items() if name not in arrays and _is_safe(value)}
         other = {name: value for name, value in own.items() if name not in arrays and name not in safe}
         return {
@@ -167,7 +176,9 @@ class BasePosterior(ABC):
         try:
             raw = self.sample(inputs)
         except AttributeError as error:
-            raise StateError(f"{type(self).__name__} cannot predict ({error}). If it was not fitted, call fit(data) first.") from error
+            raise StateError(
+                f"{type(self).__name__} cannot predict ({error}). If it was not fitted, call fit(data) first."
+            ) from error
         values = (raw.detach().cpu() if isinstance(raw, Tensor) else torch.from_numpy(np.array(raw))).float()
         n = _length(inputs)
         if values.ndim != 3 or len(values) != n or 0 in values.shape:
@@ -175,9 +186,7 @@ class BasePosterior(ABC):
         if bool(values.isnan().any()) or bool((values == torch.inf).any()):
             raise NotFiniteError(f"{type(self).__name__}: sample(inputs) has values that are not finite.")
         probs = values.exp() if self.outputs == "log-probs" else values
-        if self.outputs != "logits" and not bool(
-            (probs >= 0).all() and ((probs.sum(2) - 1).abs() <= _TOLERANCE).all()
-        ):
+        if self.outputs != "logits" and not bool((probs >= 0).all() and ((probs.sum(2) - 1).abs() <= _TOLERANCE).all()):
             raise NotNormalisedError(
                 f"{type(self).__name__}: sample(inputs) must return {self.outputs} that are normalised over the classes "
                 f"(the last axis), and sums there go from {float(probs.sum(2).min()):.4g} to "

@@ -93,7 +93,9 @@ class PosteriorKind:
         for name in given:
             if name not in self.parameters:
                 known = ", ".join(self.parameters) or "none"
-                raise ParameterError(f"{name}: the posterior {self.name} has no such parameter. Its parameters: {known}.")
+                raise ParameterError(
+                    f"{name}: the posterior {self.name} has no such parameter. Its parameters: {known}."
+                )
         return {name: self.parameters[name].check(value, self.name) for name, value in given.items()}
 
     def build(self, setting: Setting, parameters: Mapping[str, object]) -> Posterior:

@@ -3,7 +3,8 @@
 import copy
 import io
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +66,7 @@ def check_posterior(
     | `memory` | a small memory budget changes nothing but where predictions are kept |
 
     Args:
-        posterior: a posterior, which is copied for each check and never changed; or a function that makes one.
+        posterior: a posterior, which is copied for each check and never changed; or a class or function that makes one.
         data: labelled data to test with, at least 12 examples; by default 60 random points of 3 classes, `[60, 6]`.
         skip: names of checks to leave out. `"refit"` is for posteriors that continue from the weights before.
         deterministic: whether fitting has no randomness, so that two seeds may give the same predictions.
@@ -83,8 +84,11 @@ def check_posterior(
         >>> len(check_posterior(pw.posteriors.from_callable(predict, fit=fit, outputs="logits")))
         12
     """
-    make = posterior if callable(posterior) and not hasattr(posterior, "predict") else None
-    case = _Case(make or (lambda: copy.deepcopy(posterior)), _default() if data is None else as_examples(data))
+    makes = isinstance(posterior, type) or not hasattr(posterior, "predict")
+    fresh: Any = posterior if makes else lambda: copy.deepcopy(posterior)
+    if not callable(fresh):
+        raise TypeError(f"check_posterior takes a posterior or a function that makes one, not {posterior!r}.")
+    case = _Case(fresh, _default() if data is None else as_examples(data))
     labels = needed_labels(case.data, "check_posterior")
     if len(labels) < 12:
         raise ValueError(f"check_posterior needs at least 12 labelled examples, not {len(labels)}.")
@@ -92,28 +96,38 @@ def check_posterior(
     if unknown:
         raise ValueError(f"there is no check {unknown[0]!r}. The checks are: {', '.join(_CHECKS)}.")
     failures, run = [], []
-    for name, check in _CHECKS.items():
-        if name in skip:
-            continue
+    for name in [name for name in _CHECKS if name not in skip]:
         run.append(name)
+        failure = _failure(name, case, deterministic)
+        if failure is not None:
+            failures.append(f"{name}: {failure}")
+            if name == "protocol":
+                break  # nothing else can be tested
+    if failures:
+        name = getattr(posterior, "__name__", type(posterior).__name__)
+        raise AssertionError(f"{name} fails {len(failures)} of {len(run)} checks:\n- " + "\n- ".join(failures))
+    return tuple(run)
+
+
+def _failure(name: str, case: _Case, deterministic: bool) -> str | None:
+    """What a check has to say; the global random states are put back after it."""
+    check = _CHECKS[name]
+    with _states_put_back():
         try:
             check(case, deterministic) if check is _seeds else check(case)
         except AssertionError as error:
-            failures.append(f"{name}: {error}")
-        except Exception as error:  # whatever foreign code raises is a failure of that check, not of the others
-            failures.append(f"{name}: {type(error).__name__}: {error}")
-        if failures and name == "protocol":
-            break  # nothing else can be tested
-    if failures:
-        name = getattr(make, "__name__", type(posterior).__name__)
-        raise AssertionError(f"{name} fails {len(failures)} of {len(run)} checks:\n- " + "\n- ".join(failures))
-    return tuple(run)
+            return str(error)
+        except Exception as error:  # whatever foreign code raises is a failure of this check, not of the others
+            return f"{type(error).__name__}: {error}"
+    return None
 
 
 def _protocol(case: _Case) -> None:
     posterior = case.fresh()
     missing = [name for name in ("fit", "predict", "embed", "state", "load_state") if not hasattr(posterior, name)]
-    assert not missing, f"{type(posterior).__name__} has no method {', '.join(missing)}. See poolwise.posteriors.Posterior."
+    assert not missing, (
+        f"{type(posterior).__name__} has no method {', '.join(missing)}. See poolwise.posteriors.Posterior."
+    )
     returned = posterior.fit(case.data, None, seed=0)
     assert returned is posterior, f"fit must return the posterior itself, not {type(returned).__name__}."
     predicted = posterior.predict(case.data)
@@ -236,6 +250,7 @@ def _state(case: _Case) -> None:
 def _random_state(case: _Case) -> None:
     for what in ("fit", "predict"):
         posterior = case.fitted() if what == "predict" else case.fresh()
+        _stir()  # else a state that the posterior has set before would not be seen to change
         before = _states()
         if what == "fit":
             posterior.fit(case.data, seed=0)
@@ -316,11 +331,28 @@ def _states() -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _states_put_back() -> Iterator[None]:
+    """Put the global random states back at the end."""
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        torch.set_rng_state(before[2])
+
+
+def _stir() -> None:
+    """Move the global random states on."""
+    random.random()
+    np.random.random()  # noqa: NPY002
+    torch.rand(1)
+
+
 def _same(first: Any, second: Any) -> bool:
     if isinstance(first, Mapping):
         return all(_same(first[name], second[name]) for name in first)
     if isinstance(first, tuple):
         return all(_same(*pair) for pair in zip(first, second, strict=True))
     return torch.equal(first, second) if isinstance(first, Tensor) else bool(first == second)
-
-
