@@ -56,8 +56,8 @@ class Training:
         monitor: what is compared at each validation, `"nll"` or `"accuracy"`.
         label_smoothing: share of a label that is spread over all classes.
         class_weights: one weight per class, or `"balanced"` for weights that make up for unequal numbers.
-        augment: `"crop-flip"` moves each image by up to an eighth of its size and mirrors half of them; or a function of
-            a batch of inputs and a `torch.Generator`, applied to every batch.
+        augment: `"crop-flip"` moves each image by up to an eighth of its size and mirrors half of them; or a function
+            of a batch of inputs and a `torch.Generator`, applied to every batch.
 
     Example:
         >>> import poolwise as pw
@@ -214,9 +214,9 @@ def train(
         except ValueError as error:
             if "more than 1 value per channel" in str(error):
                 raise TrainingError(
-                    f"{type(networks[0]).__name__} has batch normalisation, which needs at least two examples per step, "
-                    f"and there are {len(labels)} labelled, {training.batch_size} at most per step. Label one more, "
-                    "raise batch_size, or use another normalisation, such as nn.LayerNorm."
+                    f"{type(networks[0]).__name__} has batch normalisation, which needs at least two examples per "
+                    f"step, and there are {len(labels)} labelled, {training.batch_size} at most per step. Label one "
+                    "more, raise batch_size, or use another normalisation, such as nn.LayerNorm."
                 ) from error
             raise
 

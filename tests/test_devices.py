@@ -26,7 +26,7 @@ def test_a_device_that_is_not_there_is_said(device):
         lambda: pw.posteriors.Laplace(mlp, 2, device=device),
         lambda: pw.posteriors.MCDropout(mlp, 2).on(device),
     ):
-        with pytest.raises(errors.ParameterError, match='PyTorch finds no such device here. Use device="cpu"'):
+        with pytest.raises(errors.ParameterError, match=r'PyTorch finds no such device here\. Use device="cpu"'):
             call()
 
 

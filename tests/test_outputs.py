@@ -58,7 +58,9 @@ def test_softmax_is_not_applied_twice(make):
         lambda: pw.mc_dropout(network, inputs(), 4, memory="1KB"),
         lambda: pw.posteriors.MCDropout(network, 4).predict(inputs()),
     ):
-        with pytest.raises(errors.ParameterError, match='are probabilities already.*outputs="probs".*outputs="logits"'):
+        with pytest.raises(
+            errors.ParameterError, match=r'are probabilities already.*outputs="probs".*outputs="logits"'
+        ):
             call()
     for found, expected in zip(both(network, outputs="probs"), both(logits), strict=True):
         torch.testing.assert_close(values(found), values(expected), rtol=0, atol=1e-5)

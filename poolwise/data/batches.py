@@ -13,8 +13,8 @@ from poolwise.data.examples import DatasetExamples, Examples, as_labels
 from poolwise.errors import ParameterError, ShapeError
 
 Data = Tensor | Array | Examples | Sequence[Any] | tuple[Any, Any] | Mapping[str, Any] | Dataset[Any] | DataLoader[Any]
-"""What can be trained on or predicted: a tensor or array `[N, ...]`; a pair (inputs, labels); a list of texts; tensors by
-name; a `Dataset` of inputs, of (input, label) or of dictionaries; a `DataLoader` of one of those."""
+"""What can be trained on or predicted: a tensor or array `[N, ...]`; a pair (inputs, labels); a list of texts; tensors
+by name; a `Dataset` of inputs, of (input, label) or of dictionaries; a `DataLoader` of one of those."""
 
 _LABELS = ("labels", "label", "label_ids", "target", "targets")
 # Items that are collated at a time to read their labels.
@@ -111,14 +111,14 @@ def from_dataset(dataset: Any, labels: object = None) -> Examples:
 def from_loader(loader: DataLoader[Any], labels: object = None) -> Examples:
     """The examples of a `DataLoader`, in the order of its data set; positions are positions in `loader.dataset`.
 
-    A shuffling loader is read in that order as well, and every example once. Its batch size, its workers and `drop_last`
-    are not used. Loaders that read only some of the examples, or some more than once, are refused.
+    A shuffling loader is read in that order as well, and every example once. Its batch size, its workers and
+    `drop_last` are not used. Loaders that read only some of the examples, or some more than once, are refused.
     """
     dataset, sampler = loader.dataset, loader.sampler
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise ParameterError(
-            "this DataLoader reads a stream (an IterableDataset), where examples have no positions. Collect them first: "
-            "list(dataset) if they fit memory, or a Dataset with a length."
+            "this DataLoader reads a stream (an IterableDataset), where examples have no positions. Collect them "
+            "first: list(dataset) if they fit memory, or a Dataset with a length."
         )
     if loader.batch_size is None or not (
         type(sampler) is SequentialSampler
@@ -126,8 +126,8 @@ def from_loader(loader: DataLoader[Any], labels: object = None) -> Examples:
     ):
         how = "batch_size=None" if loader.batch_size is None else f"a {type(sampler).__name__}"
         raise ParameterError(
-            f"this DataLoader has {how}, so it is not clear which example is at which position. Pass loader.dataset, or "
-            "torch.utils.data.Subset(loader.dataset, indices) for some of it."
+            f"this DataLoader has {how}, so it is not clear which example is at which position. Pass loader.dataset, "
+            "or torch.utils.data.Subset(loader.dataset, indices) for some of it."
         )
     if loader.collate_fn is default_collate:
         return from_dataset(dataset, labels)

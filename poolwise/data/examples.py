@@ -17,7 +17,7 @@ from poolwise.arrays import Array, as_view
 from poolwise.errors import MissingInputError, ParameterError, ShapeError
 
 Inputs = Tensor | list[str]
-"""A batch of inputs: a tensor whose first axis counts examples, or texts. `data.batches` has those of several tensors."""
+"""A batch of inputs: a tensor whose first axis counts examples, or texts. For several tensors see `data.batches`."""
 
 
 @runtime_checkable

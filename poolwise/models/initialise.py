@@ -33,8 +33,8 @@ def glorot_(module: Module, generator: torch.Generator) -> Module:
         >>> import torch
         >>> from poolwise import models
         >>> network = models.glorot_(torch.nn.Linear(4, 3), torch.Generator().manual_seed(0))
-        >>> bool(network.weight.abs().max() <= (6 / 7) ** 0.5), float(network.bias.abs().max())
-        (True, 0.0)
+        >>> bool(network.weight.abs().max() <= (6 / 7) ** 0.5), network.bias.tolist()
+        (True, [0.0, 0.0, 0.0])
     """
     for layer in module.modules():
         if isinstance(layer, _WEIGHTED):

@@ -31,8 +31,8 @@ def network_inputs(batch: object) -> NetworkInputs:
             "transformer; or use a Committee of scikit-learn pipelines that begin with a vectoriser."
         )
     raise ParameterError(
-        f"a network needs tensors, and a batch of these examples is a {type(batch).__name__}. Let the data set return a "
-        "tensor or a dictionary of tensors for each example, or a pair of that and the label."
+        f"a network needs tensors, and a batch of these examples is a {type(batch).__name__}. Let the data set return "
+        "a tensor or a dictionary of tensors for each example, or a pair of that and the label."
     )
 
 

@@ -53,8 +53,8 @@ def raw_tensor(output: Any, count: int) -> Tensor:
         kind = f"a tensor {list(found.shape)}" if isinstance(found, Tensor) else f"a {type(found).__name__}"
         keys = f" with {', '.join(map(str, output))}" if isinstance(output, Mapping) else ""
         raise ShapeError(
-            f"a network must put out a tensor [examples, classes], here [{count}, C], not {kind}{keys}. A dictionary or "
-            "an object may have it as `logits`, a tuple as its first part."
+            f"a network must put out a tensor [examples, classes], here [{count}, C], not {kind}{keys}. A dictionary "
+            "or an object may have it as `logits`, a tuple as its first part."
         )
     return found
 
@@ -97,8 +97,8 @@ def _binary(raw_n: Tensor, outputs: Outputs) -> Tensor:
 def _not_what_was_said(raw: Tensor, outputs: Outputs) -> NotNormalisedError:
     return NotNormalisedError(
         f'outputs="{outputs}" was given, and the network puts out rows that are not {_NAMES[outputs]} over its '
-        f"{raw.shape[1]} classes, such as {[round(value, 4) for value in raw[0, :4].tolist()]}. If they are logits, leave "
-        "outputs out. Softmax must be over the classes, dim=1. Sigmoids of several classes do not sum to 1."
+        f"{raw.shape[1]} classes, such as {[round(value, 4) for value in raw[0, :4].tolist()]}. If they are logits, "
+        "leave outputs out. Softmax must be over the classes, dim=1. Sigmoids of several classes do not sum to 1."
     )
 
 

@@ -67,8 +67,8 @@ def _must_fit_memory(name: str, build: Callable[[], nn.Module]) -> None:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else size
     if size > memory:
         raise ParameterError(
-            f"{name} would take {size / 1e9:,.0f} GB with these parameters, and this machine has {memory / 1e9:,.0f} GB. "
-            "Lower its sizes."
+            f"{name} would take {size / 1e9:,.0f} GB with these parameters, and this machine has {memory / 1e9:,.0f} "
+            "GB. Lower its sizes."
         )
 
 

@@ -136,8 +136,8 @@ class BasePosterior(ABC):
     def state(self) -> dict[str, Any]:
         """All attributes that are not settings.
 
-        Tensors, arrays and plain values are stored as such, and are safe to load. Anything else is pickled, and a pickle
-        is a program: load only what you saved yourself.
+        Tensors, arrays and plain values are stored as such, and are safe to load. Anything else is pickled, and a
+        pickle is a program: load only what you saved yourself.
         """
         own = {name: value for name, value in vars(self).items() if name not in self.settings}
         arrays = {
@@ -159,7 +159,7 @@ class BasePosterior(ABC):
         vars(self).update(copy.deepcopy(dict(state["values"])))
         vars(self).update(cloudpickle.loads(state["pickled"]) if state["pickled"] else {})
 
-    def _check_fitted(self) -> None:
+    def _check_fitted(self) -> None:  # noqa: B027  (which a class may leave as it is)
         """Raise if nothing was fitted yet; a posterior without a state of its own has nothing to wait for."""
 
     def _batches(self, examples: Examples, step: int) -> Iterator[tuple[int, Any]]:
@@ -188,8 +188,8 @@ class BasePosterior(ABC):
         probs = values.exp() if self.outputs == "log-probs" else values
         if self.outputs != "logits" and not bool((probs >= 0).all() and ((probs.sum(2) - 1).abs() <= _TOLERANCE).all()):
             raise NotNormalisedError(
-                f"{type(self).__name__}: sample(inputs) must return {self.outputs} that are normalised over the classes "
-                f"(the last axis), and sums there go from {float(probs.sum(2).min()):.4g} to "
+                f"{type(self).__name__}: sample(inputs) must return {self.outputs} that are normalised over the "
+                f"classes (the last axis), and sums there go from {float(probs.sum(2).min()):.4g} to "
                 f'{float(probs.sum(2).max()):.4g}. For raw outputs of a network, set outputs="logits".'
             )
         log_probs: Array = (values.log() if self.outputs == "probs" else values).log_softmax(2).numpy()

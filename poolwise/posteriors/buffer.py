@@ -47,8 +47,9 @@ class PredictionBuffer:
                     os.posix_fallocate(file.fileno(), 0, self._partial.stat().st_size)
         except (OSError, OverflowError, ValueError) as error:  # the last two for sizes that no system has a number for
             self._clear()
+            reason = getattr(error, "strerror", error)
             raise FileError(
-                f"there is no room for predictions of {size / 1e9:.1f} GB in {folder} ({getattr(error, 'strerror', error)}). "
+                f"there is no room for predictions of {size / 1e9:.1f} GB in {folder} ({reason}). "
                 "Free some, ask for fewer samples, or pass out= with a path elsewhere."
             ) from error
 

@@ -70,11 +70,12 @@ def from_callable(
 ) -> CallablePosterior:
     """A posterior from functions: for models of JAX, scikit-learn or anything else.
 
-    Functions get a batch of inputs as a NumPy array (a list for texts, a dictionary of arrays for named inputs). Sample k
-    must be the same model in every call.
+    Functions get a batch of inputs as a NumPy array (a list for texts, a dictionary of arrays for named inputs). Sample
+    k must be the same model in every call.
 
     Args:
-        predict: from a batch to `[n, K, C]`; called as `predict(inputs)`, or `predict(model, inputs)` if `fit` is given.
+        predict: from a batch to `[n, K, C]`; called as `predict(inputs)`, or as `predict(model, inputs)` if there is a
+            `fit`.
         fit: called as `fit(inputs, labels, seed)`; what it returns is the model. Without it, nothing is trained.
         embed: from a batch to `[n, D]` embeddings, called in the same way as `predict`.
         outputs: what `predict` returns.

@@ -109,8 +109,8 @@ class Committee:
     ) -> Predictions:
         """`[N, K, C]` predictions of K members.
 
-        Classifiers compute in float64 and the result is stored in float32. The rounding of a product of matrices depends
-        on how many rows it has; so rounded, the result does not.
+        Classifiers compute in float64 and the result is stored in float32. The rounding of a product of matrices
+        depends on how many rows it has; so rounded, the result does not.
 
         Args:
             data: examples.
@@ -237,7 +237,7 @@ def _read(examples: Examples, indices_n: Array) -> Array | list[str]:
         return inputs.flatten(1).double().cpu().numpy()
     if not isinstance(inputs, list):
         raise ParameterError(
-            f"a committee takes one array or texts, and a batch of these examples is a {type(inputs).__name__}. Pass one "
-            "input per example, such as the texts themselves."
+            f"a committee takes one array or texts, and a batch of these examples is a {type(inputs).__name__}. Pass "
+            "one input per example, such as the texts themselves."
         )
     return inputs

@@ -223,8 +223,9 @@ class ConsistentDropout:
             return None
         if count != self._pass.rows:
             raise ParameterError(
-                f"the dropout layer {layer_call.layer!r} got {count} rows for {self._pass.rows} examples. Its first axis must "
-                "count the examples (batch_first=True in sequence layers), or one mask for all cannot be drawn."
+                f"the dropout layer {layer_call.layer!r} got {count} rows for {self._pass.rows} examples. Its first "
+                "axis must count the examples (batch_first=True in sequence layers), or one mask for all cannot be "
+                "drawn."
             )
         parameter = next(self._module.parameters(), None)
         mask = self._masks.draw(layer_call, self._pass.sample)

@@ -1,8 +1,8 @@
 """The Gaussian around the weights of a linear layer: its curvature, the strength of its prior, and draws from it.
 
-For a linear layer with weights `θ = [C, D]` on features `φ`, the generalised Gauss–Newton matrix of the cross-entropy is
-`H = Σ_n (diag(p_n) − p_n p_nᵀ) ⊗ φ_n φ_nᵀ`, here the exact Hessian, since the logits are linear in `θ`. With the prior
-`N(0, I/τ)` the posterior has the precision `H + τI` (MacKay 1992). All is computed in float64.
+For a linear layer with weights `θ = [C, D]` on features `φ`, the generalised Gauss–Newton matrix of the cross-entropy
+is `H = Σ_n (diag(p_n) − p_n p_nᵀ) ⊗ φ_n φ_nᵀ`, here the exact Hessian, since the logits are linear in `θ`. With the
+prior `N(0, I/τ)` the posterior has the precision `H + τI` (MacKay 1992). All is computed in float64.
 """
 
 import math
@@ -18,7 +18,7 @@ Choice = Literal["auto", "full", "kronecker"]
 # (numbers; 200 MB).
 FULL_SIZE, FULL_VECTORS = 1_500, 25_000_000
 
-# The range in which a prior precision is looked for. Weights outside it mean that a network was not trained, or diverged.
+# The range in which a prior precision is looked for. Outside it, a network was not trained, or has diverged.
 _LEAST, _MOST = 1e-8, 1e8
 
 # Eigenvalues below this share of the largest are rounding.

@@ -1,9 +1,9 @@
 """Last-layer Laplace: one training, then any number of samples of the last layer's weights (Daxberger et al. 2021).
 
-The network is trained as usual. Its last linear layer gets a Gaussian around the trained weights, whose precision is the
-curvature of the loss plus that of a prior; see `curvature.py`. K weights are drawn once in `fit`, so sample k is the same
-model for every example. The features in front of the layer are computed once, whatever K is, and one matrix product gives
-the logits of all samples.
+The network is trained as usual. Its last linear layer gets a Gaussian around the trained weights, whose precision is
+the curvature of the loss plus that of a prior; see `curvature.py`. K weights are drawn once in `fit`, so sample k is
+the same model for every example. The features in front of the layer are computed once, whatever K is, and one matrix
+product gives the logits of all samples.
 """
 
 from collections.abc import Callable, Mapping
@@ -226,8 +226,7 @@ class Laplace(BasePosterior):
         )
         if not same:
             raise ParameterError(
-                f"the outputs of {type(network).__name__} are not those of its last linear layer {tuple(layer.weight.shape)}"
-                ", so Laplace cannot sample them. Let the network end in nn.Linear (softmax after it needs "
-                'outputs="probs").'
+                f"the outputs of {type(network).__name__} are not those of its last linear layer, {layer}, so Laplace "
+                'cannot sample them. Let the network end in nn.Linear. Softmax after it needs outputs="probs".'
             )
         return layer

@@ -28,8 +28,8 @@ from poolwise.seeding import child_seed
 Result = TypeVar("Result")
 
 # The most rows of a chunk, and the most that its largest intermediate result may take (bytes). The C library gives
-# larger results (from 32 MB) back to the system and fetches them again, page by page, at every operation: chunks of 1,024
-# rows take twice the time of chunks of 256. A memory budget can make chunks smaller.
+# larger results (from 32 MB) back to the system and fetches them again, page by page, at every operation: chunks of
+# 1,024 rows take twice the time of chunks of 256. A memory budget can make chunks smaller.
 _LARGEST = 1 << 24
 _ROWS = 256
 

@@ -19,7 +19,7 @@ from poolwise.posteriors.protocol import Posterior
 from poolwise.predictions import Predictions
 from poolwise.seeding import stream
 
-# Probabilities are the same if they differ by no more than this: float32 sums round differently in batches of other sizes.
+# Probabilities are the same if they differ by no more than this: float32 sums round differently in other batches.
 _ROUNDING = 1e-4
 
 
@@ -59,7 +59,7 @@ def check_posterior(
     | `consistency` | sample k of an example is the same alone and together with others, and when asked again |
     | `seeds` | the same seed gives the same predictions, another seed others |
     | `refit` | fitted anew, a posterior forgets what it was fitted on before |
-    | `embeddings` | `embed` and `predict(..., embeddings=True)` give the same `[N, D]`, or both say that there are none |
+    | `embeddings` | `embed` and `predict(..., embeddings=True)` give the same, or both say that there are none |
     | `state` | a new posterior that loads the state, saved to a file, predicts the same |
     | `random-state` | the global random states of Python, NumPy and PyTorch are left alone |
     | `inputs` | the data are not changed |
@@ -198,9 +198,9 @@ def _refit(case: _Case) -> None:
     posterior.fit(changed, seed=3)
     posterior.fit(case.data, seed=0)
     found = _probs(posterior.predict(case.data))
-    assert found.shape == expected.shape and _close(found, expected), (
-        "fitted on other data in between, the posterior predicts differently after it is fitted on the same data with the "
-        'same seed. Start anew in fit, or skip=("refit",) if it continues from the weights before on purpose.'
+    assert _close(found, expected), (
+        "fitted on other data in between, the posterior predicts differently after it is fitted on the same data with "
+        'the same seed. Start anew in fit, or skip=("refit",) if it continues from the weights before on purpose.'
     )
 
 
@@ -217,13 +217,13 @@ def _embeddings(case: _Case) -> None:
             "embed says that there are no embeddings, and predict(..., embeddings=True) does not: it must raise "
             f"MissingInputError too{'' if added is None else ', or embed must return them'}."
         ) from None
-    assert isinstance(apart, np.ndarray) and apart.ndim == 2 and len(apart) == len(case.data), (
+    fits = isinstance(apart, np.ndarray) and apart.ndim == 2 and len(apart) == len(case.data)
+    assert fits, (
         f"embed must return an array [{len(case.data)}, D], not {getattr(apart, 'shape', type(apart).__name__)}."
     )
     added = posterior.predict(case.data, embeddings=True).embeddings
-    assert added is not None and np.allclose(added, apart, atol=1e-4), (
-        "predict(..., embeddings=True) must add the embeddings that embed returns."
-    )
+    same = added is not None and np.allclose(added, apart, atol=1e-4)
+    assert same, "predict(..., embeddings=True) must add the embeddings that embed returns."
 
 
 def _state(case: _Case) -> None:
@@ -241,9 +241,9 @@ def _state(case: _Case) -> None:
     other = case.fresh()
     other.load_state(loaded)
     found = _probs(other.predict(case.data))
-    assert found.shape == expected.shape and _close(found, expected), (
-        f"a new posterior with the saved state predicts differently (by up to {_gap(found, expected):.2g}). state() must "
-        "hold everything that predict depends on."
+    assert _close(found, expected), (
+        f"a new posterior with the saved state predicts differently (by up to {_gap(found, expected):.2g}). state() "
+        "must hold everything that predict depends on."
     )
 
 
