@@ -28,25 +28,48 @@ CALIBRATION_BINS = 15
 
 
 def accuracy(probs: object, labels: object) -> float:
-    """Share of points whose most likely class is the label; of equally likely classes the first counts."""
+    """Share of points whose most likely class is the label; of equally likely classes the first counts.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> pw.metrics.accuracy(np.array([[0.75, 0.25], [0.5, 0.5]]), [0, 1])
+        0.5
+    """
     return _points(probs, labels).accuracy()
 
 
 def negative_log_likelihood(probs: object, labels: object) -> float:
-    """Mean of `-ln p(label)`, in nats, with `p` taken at no less than `SMALLEST_PROBABILITY`."""
+    """Mean of `-ln p(label)`, in nats, with `p` taken at no less than `SMALLEST_PROBABILITY`.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> round(pw.metrics.negative_log_likelihood(np.array([[0.5, 0.5]]), [0]), 4)
+        0.6931
+    """
     return _points(probs, labels).negative_log_likelihood()
 
 
 def brier(probs: object, labels: object) -> float:
-    """Mean of `Σ_c (p(c) - [c = label])²` (Brier 1950), from 0 to 2: summed over the classes, not averaged."""
+    """Mean of `Σ_c (p(c) - [c = label])²` (Brier 1950), from 0 to 2: summed over the classes, not averaged.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> pw.metrics.brier(np.array([[0.5, 0.5]]), [0])
+        0.5
+    """
     return _points(probs, labels).brier()
 
 
 def expected_calibration_error(probs: object, labels: object) -> float:
     """How far confidence is from accuracy: `Σ_b (n_b / N) |accuracy_b - confidence_b|` (Guo et al. 2017).
 
-    Points are put in 15 bins by the probability of their most likely class. Bin b = 1 … 15 holds those above
+    Points are put in 15 bins by the probability of their most likely class. Bin b = 1 … 15 has those above
     `(b - 1) / 15` and up to and including `b / 15`, both as float64. Empty bins count nothing.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> pw.metrics.expected_calibration_error(np.array([[0.75, 0.25]]), [0])
+        0.25
     """
     return _points(probs, labels).expected_calibration_error()
 
@@ -54,15 +77,21 @@ def expected_calibration_error(probs: object, labels: object) -> float:
 def evaluate(
     predictions: Predictions, labels: object, *, memory: int | str = budget.DEFAULT, report: Report = silent
 ) -> dict[str, float]:
-    """All metrics, in one pass over the predictions that holds no more than a block of them.
+    """All metrics, in one pass over the predictions, a block at a time.
 
     Args:
         predictions: `[N, K, C]` predictions.
         labels: `[N]` labels, whole numbers from 0.
         memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
-        report: called with (stage, done, total) as the work goes on.
+        report: called with (stage, done, total) as the work proceeds.
     Returns:
         `"accuracy"`, `"nll"`, `"brier"` and `"ece"`, as the functions of this module define them.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> predictions = pw.Predictions.from_probs(np.array([[[0.75, 0.25]], [[0.5, 0.5]]]))
+        >>> pw.metrics.evaluate(predictions, [0, 1])["accuracy"]
+        0.5
     """
     labels_N = _check_labels(labels, len(predictions), predictions.shape[2])
     points = _Points(*torch.empty(4, len(predictions), dtype=torch.float64))

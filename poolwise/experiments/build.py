@@ -202,7 +202,7 @@ def posterior(config: Config, parts: Split, seed: int) -> Posterior:
 
     kind = registry.find(config.posterior.kind)
     if kind.trains_networks:
-        models.build(make_model, seed)  # a wrong name or size is said now
+        models.build(make_model, seed)  # a wrong name or size raises now, not after hours
     setting = registry.Setting(make_model, config.training, config.threads, seed, parts.classes, texts)
     return kind.build(setting, config.posterior.parameters)
 

@@ -196,7 +196,7 @@ class Config(Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_seeds), Field(min_length=1)] = (0, 1, 2)
-    threads: PositiveInt = 1
+    threads: int = Field(1, ge=1, le=1024)  # more crash PyTorch
     memory: str = "1GB"
     data: DataConfig
     model: ModelConfig = ModelConfig()

@@ -17,7 +17,7 @@ from poolwise.errors import NotNormalisedError, ParameterError, ShapeError
 from poolwise.models.inputs import NetworkInputs, call, rows
 from poolwise.models.modes import evaluating
 
-# How many examples are looked at to tell probabilities from logits.
+# How many examples it takes to tell probabilities from logits.
 PROBED = 32
 
 Outputs = Literal["auto", "logits", "probs", "log-probs"]

@@ -28,7 +28,13 @@ _MODELS: dict[str, Callable[..., nn.Module]] = {
 
 
 def names() -> tuple[str, ...]:
-    """The names of all networks."""
+    """The names of all networks.
+
+    Example:
+        >>> from poolwise import models
+        >>> "mlp" in models.names()
+        True
+    """
     return tuple(_MODELS)
 
 

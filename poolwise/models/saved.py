@@ -20,7 +20,7 @@ def read_network(path: str | Path) -> nn.Module:
         raise FileError(f"{path}: no such file. Expected a network.")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch's advice on formats is not for who was handed a file
+            warnings.simplefilter("ignore")  # PyTorch's advice on formats is for those who write files
             if path.suffix == ".pt2":
                 found: object = ExportedNetwork(torch.export.load(path))
             else:
@@ -35,7 +35,7 @@ def read_network(path: str | Path) -> nn.Module:
         ) from error
     if not isinstance(found, nn.Module):
         raise FileError(
-            f"{path}: holds a {type(found).__name__}, not a network. Save the whole of it, with "
+            f"{path}: this is a {type(found).__name__}, not a network. Save the whole network, with "
             "torch.save(network, path), not its weights alone."
         )
     return found
@@ -62,6 +62,6 @@ class ExportedNetwork(nn.Module):
             ) from error
 
     def train(self, mode: bool = True) -> "ExportedNetwork":
-        """Nothing to change but what is said of it."""
+        """An exported program has one mode only; just the flag changes."""
         self.training = mode
         return self

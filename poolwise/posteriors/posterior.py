@@ -35,7 +35,7 @@ MakeModel = Callable[[], nn.Module]
 
 _FORMER = {"together": "vectorised"}  # former spellings of TrainMembers
 # Larger numbers are mistakes: no machine trains a million networks or has tens of thousands of cores.
-_MOST = {"members": 10_000, "samples": 1_000_000, "threads": 4_096}
+_MOST = {"members": 10_000, "samples": 1_000_000, "threads": 1_024}
 
 
 class NetworkPosterior:

@@ -18,6 +18,11 @@ class Posterior(Protocol):
 
     One method is optional: `on(device)`, a copy of the posterior on another device. It is called before a posterior is
     sent to another machine.
+
+    Example:
+        >>> import poolwise as pw
+        >>> isinstance(pw.posteriors.from_callable(lambda inputs: ...), pw.posteriors.Posterior)
+        True
     """
 
     def fit(self, data: Any, validation: Any = None, *, seed: int = 0, report: Report = silent) -> Self:

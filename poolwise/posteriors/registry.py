@@ -57,6 +57,11 @@ class Cost:
     Attributes:
         trainings: how many networks are trained in each round.
         passes: how often each example goes through a network to be predicted.
+
+    Example:
+        >>> import poolwise as pw
+        >>> pw.posteriors.Cost(trainings=5, passes=100)
+        Cost(trainings=5, passes=100)
     """
 
     trainings: int = 1

@@ -235,7 +235,7 @@ def _state(case: _Case) -> None:
         loaded = torch.load(file, weights_only=True)
     except Exception as error:
         raise AssertionError(
-            "state() must hold tensors, numbers, texts, bytes, lists and dictionaries only, since a state is loaded "
+            "state() must consist of tensors, numbers, texts, bytes, lists and dictionaries, since a state is loaded "
             f"without running code ({str(error).splitlines()[0]}). Pickle other objects to bytes."
         ) from error
     other = case.fresh()
@@ -243,7 +243,7 @@ def _state(case: _Case) -> None:
     found = _probs(other.predict(case.data))
     assert _close(found, expected), (
         f"a new posterior with the saved state predicts differently (by up to {_gap(found, expected):.2g}). state() "
-        "must hold everything that predict depends on."
+        "must contain everything that predict depends on."
     )
 
 
