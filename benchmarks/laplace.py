@@ -52,7 +52,9 @@ def main() -> None:
                 metrics = pw.metrics.evaluate(predictions, test.labels)
                 bald = float(np.mean(pw.scores.bald(predictions)))
                 precision = getattr(posterior, "prior_precision", float("nan"))
-                rows.append([metrics["accuracy"], metrics["nll"], metrics["ece"], bald, fitted - started, ended - fitted])
+                rows.append(
+                    [metrics["accuracy"], metrics["nll"], metrics["ece"], bald, fitted - started, ended - fitted]
+                )
                 rows[-1].append(precision)
             accuracy, nll, ece, bald, fit, predict, precision = np.mean(rows, 0)
             print(

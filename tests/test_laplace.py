@@ -101,7 +101,7 @@ def test_samples_are_draws_of_the_last_layer(global_state):
     data = inputs(), LABELS
     posterior = pw.posteriors.Laplace(mlp, 4000, training=QUICK, prior_precision=2.0).fit(data, seed=3)
     assert posterior.curvature == "full"
-    network = posterior._trained.networks[0]
+    network = posterior.network
     with torch.no_grad():
         features = torch.cat([network[:-1](inputs()), torch.ones(40, 1)], 1).double()
         weights = torch.cat([network[-1].weight, network[-1].bias[:, None]], 1).double()
@@ -120,7 +120,7 @@ def test_it_is_fitted_through_every_door(tmp_path):
     data = inputs(), LABELS
     network = made(mlp)
     fixed = pw.posteriors.Laplace(network, 50, train=False).fit(data, seed=1)
-    assert fixed._trained.networks[0] is network
+    assert fixed.network is network
     head = pw.posteriors.Laplace(lambda: models.linear((6,), 3), 50, training=QUICK).fit(data)  # on fixed features
     np.testing.assert_allclose(head.embed(inputs()), inputs().numpy())
     bare = pw.posteriors.Laplace(lambda: nn.Linear(6, 3, bias=False), 50, training=QUICK).fit(data)

@@ -360,6 +360,11 @@ def test_posteriors_of_configurations(own_package):
         registry._kind("x", lambda: 3, "", "", {}, None).build(setting, {})
 
 
+def test_threads_that_would_crash_pytorch_are_refused():
+    with pytest.raises(ValueError, match="less than or equal to 1024"):
+        Config.model_validate({"name": "x", "data": {"name": "digits"}, "threads": 100_000})
+
+
 def test_entry_points_are_read(monkeypatch):
     class Entry:
         def __init__(self, name, load):

@@ -42,7 +42,9 @@ def mlp(
         ['flatten', 'hidden1', 'relu1', 'dropout1', 'head']
     """
     if isinstance(hidden, str) or not isinstance(hidden, Sequence) or not hidden:
-        raise ParameterError(f"hidden must be one size per layer, such as (256, 128), not {hidden!r}. See also 'linear'.")
+        raise ParameterError(
+            f"hidden must be one size per layer, such as (256, 128), not {hidden!r}. See also 'linear'."
+        )
     return _network(input_shape, classes, hidden, dropout)
 
 

@@ -122,6 +122,11 @@ class Laplace(BasePosterior):
             return f"Laplace({self.samples} samples, not fitted)"
         return f"Laplace({self.samples} samples, {self.curvature}, prior precision {self.prior_precision:.3g})"
 
+    @property
+    def network(self) -> nn.Module | None:
+        """The trained network, or None before `fit`."""
+        return next(iter(self._trained.networks), None)
+
     def fit(self, data: Data, validation: Data | None = None, *, seed: int = 0, report: Report = silent) -> Self:
         """Train the network, compute the curvature of its last layer and draw its weights.
 
