@@ -80,8 +80,8 @@ def _is_operator(name: str) -> bool:
 def ways(make_model: Callable[[], nn.Module], data: TensorExamples, steps: int) -> dict[str, float]:
     """Seconds to train five members, by way."""
     seconds = {}
-    for way in ("sequential", "processes", "together"):
-        posterior = DeepEnsemble(make_model, 5, way=way, training=Training(steps=steps))
+    for way in ("sequential", "processes", "vectorised"):
+        posterior = DeepEnsemble(make_model, 5, train_members=way, training=Training(steps=steps))
         try:
             seconds[way] = best(partial(posterior.fit, data))
         except pw.errors.ParameterError:
@@ -152,7 +152,7 @@ def main() -> None:
         "| --- | --- | --- | --- |",
     ]
     for name, seconds in by_way.items():
-        cells = [f"{seconds[way]:.2f}" if way in seconds else "–" for way in ("sequential", "processes", "together")]
+        cells = [f"{seconds[way]:.2f}" if way in seconds else "–" for way in ("sequential", "processes", "vectorised")]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lines += [
         "",

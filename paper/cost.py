@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from paper.targets import Scale
 from poolwise.data.specs import find_spec
 from poolwise.experiments import Config
+from poolwise.posteriors import registry
 
 # The mean of 170 runs of five experiments of paper/configs/quick on one core of an AMD EPYC; their own means are 2.4 to
 # 5.6.
@@ -54,18 +55,17 @@ def hours(configs: Iterable[Config], scale: Scale) -> float:
 
 def gpu_seconds(config: Config) -> float:
     """Training and prediction of one run on the assumed graphics card."""
-    training, data, posterior = config.training, config.data, config.posterior
-    ensemble = posterior.kind != "mc-dropout"
-    networks, samples = (posterior.members, posterior.members) if ensemble else (1, posterior.samples)
+    training, data = config.training, config.data
+    posterior = registry.find(config.posterior.kind).cost(config.posterior.parameters)
     each = _OPERATIONS.get(config.model.name, 0.0) / _SPEED
-    predicted = samples * ((data.pool or 0) * data.repeats + (data.test or 0))
+    predicted = posterior.passes * ((data.pool or 0) * data.repeats + (data.test or 0))
     total = 0.0
     for labelled in _counts(config):
         an_epoch = math.ceil(labelled / training.batch_size)
         steps = training.steps or max(training.epochs * an_epoch, training.min_steps)
-        validations = steps / (training.look_every or max(20, an_epoch)) if data.validation else 0
+        validations = steps / (training.validate_every or max(20, an_epoch)) if data.validation else 0
         step = max(_STEP, _TRAINING * min(labelled, training.batch_size) * each)
-        total += networks * (steps * step + validations * data.validation * each) + predicted * each
+        total += posterior.trainings * (steps * step + validations * data.validation * each) + predicted * each
     return total
 
 

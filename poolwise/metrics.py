@@ -31,8 +31,9 @@ def accuracy(probs: object, labels: object) -> float:
     """Share of points whose most likely class is the label; of equally likely classes the first counts.
 
     Example:
-        >>> accuracy([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.7, 0.3]], [0, 1, 0, 1])
-        0.75
+        >>> import numpy as np, poolwise as pw
+        >>> pw.metrics.accuracy(np.array([[0.75, 0.25], [0.5, 0.5]]), [0, 1])
+        0.5
     """
     return _points(probs, labels).accuracy()
 
@@ -41,7 +42,8 @@ def negative_log_likelihood(probs: object, labels: object) -> float:
     """Mean of `-ln p(label)`, in nats, with `p` taken at no less than `SMALLEST_PROBABILITY`.
 
     Example:
-        >>> round(negative_log_likelihood([[0.5, 0.5], [0.5, 0.5]], [0, 1]), 4)  # ln 2
+        >>> import numpy as np, poolwise as pw
+        >>> round(pw.metrics.negative_log_likelihood(np.array([[0.5, 0.5]]), [0]), 4)
         0.6931
     """
     return _points(probs, labels).negative_log_likelihood()
@@ -51,7 +53,8 @@ def brier(probs: object, labels: object) -> float:
     """Mean of `Σ_c (p(c) - [c = label])²` (Brier 1950), from 0 to 2: summed over the classes, not averaged.
 
     Example:
-        >>> brier([[0.5, 0.5]], [0])
+        >>> import numpy as np, poolwise as pw
+        >>> pw.metrics.brier(np.array([[0.5, 0.5]]), [0])
         0.5
     """
     return _points(probs, labels).brier()
@@ -60,12 +63,13 @@ def brier(probs: object, labels: object) -> float:
 def expected_calibration_error(probs: object, labels: object) -> float:
     """How far confidence is from accuracy: `Σ_b (n_b / N) |accuracy_b - confidence_b|` (Guo et al. 2017).
 
-    Points are put in 15 bins by the probability of their most likely class. Bin b = 1 … 15 holds those above
+    Points are put in 15 bins by the probability of their most likely class. Bin b = 1 … 15 has those above
     `(b - 1) / 15` and up to and including `b / 15`, both as float64. Empty bins count nothing.
 
     Example:
-        >>> round(expected_calibration_error([[0.8, 0.2], [0.8, 0.2]], [0, 1]), 4)  # 0.8 sure, half right
-        0.3
+        >>> import numpy as np, poolwise as pw
+        >>> pw.metrics.expected_calibration_error(np.array([[0.75, 0.25]]), [0])
+        0.25
     """
     return _points(probs, labels).expected_calibration_error()
 
@@ -73,7 +77,7 @@ def expected_calibration_error(probs: object, labels: object) -> float:
 def evaluate(
     predictions: Predictions, labels: object, *, memory: int | str = budget.DEFAULT, report: Report = silent
 ) -> dict[str, float]:
-    """All metrics, in one pass over the predictions that holds no more than a block of them.
+    """All metrics, in one pass over the predictions, a block at a time.
 
     Args:
         predictions: `[N, K, C]` predictions.
@@ -84,10 +88,10 @@ def evaluate(
         `"accuracy"`, `"nll"`, `"brier"` and `"ece"`, as the functions of this module define them.
 
     Example:
-        >>> import poolwise as pw
-        >>> predictions = pw.Predictions.from_probs(np.array([[[0.9, 0.1]], [[0.4, 0.6]]]))
-        >>> evaluate(predictions, [0, 1])["accuracy"]
-        1.0
+        >>> import numpy as np, poolwise as pw
+        >>> predictions = pw.Predictions.from_probs(np.array([[[0.75, 0.25]], [[0.5, 0.5]]]))
+        >>> pw.metrics.evaluate(predictions, [0, 1])["accuracy"]
+        0.5
     """
     labels_N = _check_labels(labels, len(predictions), predictions.shape[2])
     points = _Points(*torch.empty(4, len(predictions), dtype=torch.float64))

@@ -1,30 +1,38 @@
 """The one training loop: one network, or several of the same kind at once."""
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from poolwise.arrays import Array
 from poolwise.data.augmentation import crop_and_flip
 from poolwise.data.examples import Examples, needed_labels
 from poolwise.errors import MissingInputError, ParameterError, TrainingError
-from poolwise.models.inputs import network_inputs
+from poolwise.models.checks import shown
+from poolwise.models.inputs import NetworkInputs, Reading
 from poolwise.models.members import Single, Stack
+from poolwise.models.outputs import PROBED, Outputs, check_outputs
+from poolwise.models.randomness import seeded
 from poolwise.progress import Report, silent
 from poolwise.seeding import child_seed, stream, torch_generator
 
 # Rows of a validation set that go through a network at a time.
 _CHUNK = 256
 _UNKNOWN = torch.empty(0)
-_COUNTS = ("batch_size", "epochs", "steps", "patience", "look_every", "min_steps")
+_COUNTS = ("batch_size", "epochs", "steps", "patience", "validate_every", "min_steps")
+# Larger numbers are mistakes: a billion steps of the smallest network take days.
+_MOST = 10**9
 
 
 @dataclass(frozen=True)
@@ -38,18 +46,24 @@ class Training:
         weight_decay: of either optimiser, added to the gradient.
         milestones: epochs after which the learning rate is multiplied by `gamma`.
         gamma: that factor.
-        batch_size: examples a step; all of them where there are fewer.
+        batch_size: examples per step; all of them where there are fewer.
         epochs: passes over the labelled examples.
-        min_steps: at least so many steps, since a pass over 20 examples is one step.
-        steps: exactly so many steps, whatever `epochs` and `min_steps` say.
-        patience: with a validation set, stop after so many looks at it without improvement; None never stops early.
-            With a validation set, the weights of the best look are the result in any case.
-        look_every: steps between two looks at the validation set; an epoch, or 20 steps if that is more, by default.
-        monitor: what a look compares, `"nll"` or `"accuracy"`.
-        label_smoothing: share of a label spread over all classes.
-        class_weights: a weight a class, or `"balanced"` for weights that make up for unequal numbers.
-        augment: `"crop-flip"` moves each image by up to an eighth of its size and mirrors every other one; or a
-            function of a batch of inputs and a `torch.Generator`, applied to every batch.
+        min_steps: the least number of steps, since a pass over 20 examples is one step.
+        steps: the exact number of steps, whatever `epochs` and `min_steps` say.
+        patience: stop after this many validations without improvement; None never stops early. Where there is a
+            validation set, the weights of the best validation are kept in any case.
+        validate_every: steps between two validations; by default an epoch, or 20 steps if that is more.
+        monitor: what is compared at each validation, `"nll"` or `"accuracy"`.
+        label_smoothing: share of a label that is spread over all classes.
+        class_weights: one weight per class, or `"balanced"` for weights that make up for unequal numbers.
+        augment: `"crop-flip"` moves each image by up to an eighth of its size and mirrors half of them; or a function
+            of a batch of inputs and a `torch.Generator`, applied to every batch.
+
+    Example:
+        >>> import poolwise as pw
+        >>> training = pw.Training(steps=200, learning_rate=1e-3, validate_every=50, patience=2)
+        >>> training.optimiser, training.steps
+        ('adam', 200)
     """
 
     optimiser: Literal["adam", "sgd"] = "adam"
@@ -63,20 +77,24 @@ class Training:
     min_steps: int = 300
     steps: int | None = None
     patience: int | None = None
-    look_every: int | None = None
+    validate_every: int | None = None
     monitor: Literal["nll", "accuracy"] = "nll"
     label_smoothing: float = 0.0
     class_weights: tuple[float, ...] | Literal["balanced"] | None = None
     augment: Literal["crop-flip"] | Callable[[Tensor, torch.Generator], Tensor] | None = None
 
     def __post_init__(self) -> None:
-        positive = ("learning_rate", "batch_size", "epochs", "steps", "patience", "look_every", "gamma")
+        positive = ("learning_rate", "batch_size", "epochs", "steps", "patience", "validate_every", "gamma")
         for name in (*positive, "min_steps", "momentum", "weight_decay", "label_smoothing"):
             value = getattr(self, name)
             if value is not None and not (value > 0 if name in positive else value >= 0):
-                raise ParameterError(f"{name} must be {'above' if name in positive else 'at least'} 0, not {value!r}.")
-            if name in _COUNTS and value is not None and not isinstance(value, Integral):
-                raise ParameterError(f"{name} must be a whole number, not {value!r}.")
+                least = "above" if name in positive else "at least"
+                raise ParameterError(f"{name} must be {least} 0, not {shown(value)}.")
+            if name in _COUNTS and value is not None:
+                if not isinstance(value, Integral):
+                    raise ParameterError(f"{name} must be a whole number, not {shown(value)}.")
+                if int(value) > _MOST:
+                    raise ParameterError(f"{name} must be at most {_MOST:,}, not {shown(value)}.")
         if self.label_smoothing > 1:
             raise ParameterError(f"label_smoothing must be at most 1, not {self.label_smoothing!r}.")
         choices = {"optimiser": ("adam", "sgd"), "monitor": ("nll", "accuracy"), "augment": (None, "crop-flip")}
@@ -97,16 +115,53 @@ class Training:
             augment="crop-flip",
         )
 
+    @property
+    def look_every(self) -> int | None:
+        """The former name of `validate_every`."""
+        _renamed("look_every")
+        return self.validate_every
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take up what was pickled, also by version 0.1."""
+        self.__dict__.update(renamed_settings(state, warn=False))
+
+
+def renamed_settings(settings: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:
+    """Settings of `Training` under their present names."""
+    present = dict(settings)
+    if "look_every" in present:
+        if warn:
+            _renamed("look_every")
+        former = present.pop("look_every")
+        if present.get("validate_every") is None:
+            present["validate_every"] = former
+    return present
+
+
+def _renamed(name: str) -> None:
+    warnings.warn(f"{name} is now called validate_every.", DeprecationWarning, stacklevel=4)
+
+
+_init = Training.__init__
+
+
+@functools.wraps(_init)
+def _init_with_former_names(self: Training, *arguments: Any, **settings: Any) -> None:
+    _init(self, *arguments, **renamed_settings(settings))
+
+
+Training.__init__ = _init_with_former_names  # type: ignore[method-assign]
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What training one network came to.
+    """The result of training one network.
 
     Attributes:
         steps: steps taken.
         best_step: the step whose weights were kept.
         loss: mean loss over the last epoch.
-        validation: the monitored value at the best look (the nll negated: larger is better), or None.
+        validation: the monitored value at the best validation (the nll negated: larger is better), or None.
     """
 
     steps: int
@@ -122,11 +177,12 @@ def train(
     seeds: Sequence[int],
     validation: Examples | None = None,
     report: Report = silent,
+    outputs: Outputs = "auto",
 ) -> list[Outcome]:
     """Train networks of one architecture, all at once if there are several; each is changed in place.
 
-    A network's result depends on its own seed only: on one seed, alone or among others, it sees the same examples in
-    the same order with the same dropout masks, and differs by rounding at most.
+    A network's result depends on its own seed only. On the same seed, alone or among others, it sees the same examples
+    in the same order with the same dropout masks, and differs by rounding at most. No random state is changed.
 
     Args:
         networks: the networks, initialised.
@@ -135,24 +191,38 @@ def train(
         seeds: a seed for each network: its order of examples, augmentation and dropout.
         validation: examples for early stopping.
         report: told about progress.
+        outputs: what the networks put out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
+            if they are probabilities already.
     """
     labels = torch.from_numpy(needed_labels(data, "training"))
     if not len(labels):
         raise MissingInputError("training needs at least one labelled example. Label a few first.")
     if validation is not None and not len(needed_labels(validation, "a validation set")):
         raise MissingInputError("the validation set is empty. Pass None for no validation.")
-    members = Single(networks[0]) if len(networks) == 1 else Stack(networks)
-    loop = _Loop(members, data, labels, training, seeds)
-    # Dropout layers draw from generators of their own; whatever else is random in a network draws from PyTorch's state,
-    # which is set from the seed and put back after.
-    devices = [members.device] if members.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), members.prepared(), torch.enable_grad():
-        torch.manual_seed(child_seed(seeds[0], "other randomness in training"))
-        return loop.run(validation, report)
+    members = Single(networks[0], outputs) if len(networks) == 1 else Stack(networks, outputs)
+    # Dropout layers draw from generators of their own. Whatever else is random in a network draws from PyTorch's state.
+    state = child_seed(seeds[0], "other randomness in training")
+    with seeded(state, members.device):
+        first = data.batch(np.arange(min(PROBED, len(labels))))
+        reading = Reading.of(networks[0], first)
+        if outputs == "auto":
+            check_outputs(networks[0], reading(first))
+    loop = _Loop(members, data, labels, training, seeds, reading)
+    with seeded(state, members.device), members.prepared(), torch.enable_grad():
+        try:
+            return loop.run(validation, report)
+        except ValueError as error:
+            if "more than 1 value per channel" in str(error):
+                raise TrainingError(
+                    f"{type(networks[0]).__name__} has batch normalisation, which needs at least two examples per "
+                    f"step, and there are {len(labels)} labelled, {training.batch_size} at most per step. Label one "
+                    "more, raise batch_size, or use another normalisation, such as nn.LayerNorm."
+                ) from error
+            raise
 
 
 class _Loop:
-    """Steps, looks at the validation set, and the best weights of each network."""
+    """Steps, validations, and the best weights of each network."""
 
     def __init__(
         self,
@@ -161,8 +231,10 @@ class _Loop:
         labels: Tensor,
         training: Training,
         seeds: Sequence[int],
+        reading: Reading,
     ) -> None:
         self._members, self._data, self._labels, self._training = members, data, labels, training
+        self._reading = reading
         self._weights: Tensor | None = _UNKNOWN
         self._orders = [stream(seed, "order of examples") for seed in seeds]
         self._noise = [torch_generator(seed, "augmentation") for seed in seeds]
@@ -172,7 +244,7 @@ class _Loop:
         training, members = self._training, self._members
         batches = _batches(len(self._labels), training.batch_size)
         total = training.steps or max(training.epochs * len(batches), training.min_steps)
-        look_every = training.look_every or max(20, len(batches))
+        validate_every = training.validate_every or max(20, len(batches))
         optimiser = _optimiser(members.parameters, training)
         schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, list(training.milestones), training.gamma)
         best: list[_Best] = [_Best() for _ in range(members.count)]
@@ -188,8 +260,8 @@ class _Loop:
                 optimiser.step()
                 losses.append(loss_M.detach())
                 step += 1
-                if validation is not None and (step % look_every == 0 or step == total):
-                    self._look(validation, best, step)
+                if validation is not None and (step % validate_every == 0 or step == total):
+                    self._validate(validation, best, step)
                     if all(member.waits(training.patience) for member in best):
                         total = step
                         break
@@ -209,13 +281,12 @@ class _Loop:
         """`[M]` mean loss of each network on its own examples."""
         count, rows = indices_M_B.shape
         flat = indices_M_B.reshape(-1)
-        inputs = network_inputs(self._data.batch(flat))
-        inputs = inputs.view(count, rows, *inputs.shape[1:])
+        batch = self._data.batch(flat)
         if self._training.augment is not None:
-            change = crop_and_flip if self._training.augment == "crop-flip" else self._training.augment
-            inputs = torch.stack([change(*pair) for pair in zip(inputs, self._noise, strict=True)])
+            batch = self._augmented(batch, count)
+        inputs: NetworkInputs = tree_map_only(Tensor, lambda x: x.view(count, rows, *x.shape[1:]), self._reading(batch))
         labels = self._labels[torch.from_numpy(flat)].to(self._members.device)
-        logits = self._members.logits(inputs.to(self._members.device)).flatten(0, 1)
+        logits = self._members.logits(inputs).flatten(0, 1)
         weights = self._class_weights(logits)
         smoothing = self._training.label_smoothing
         losses = F.cross_entropy(logits, labels, weights, label_smoothing=smoothing, reduction="none").view(count, -1)
@@ -223,30 +294,37 @@ class _Loop:
             return losses.mean(1)
         return losses.sum(1) / weights[labels].view(count, -1).sum(1).clamp_min(torch.finfo(losses.dtype).tiny)
 
+    def _augmented(self, batch: object, count: int) -> Tensor:
+        """The inputs of all networks with random changes, each network's from its own generator."""
+        change = crop_and_flip if self._training.augment == "crop-flip" else self._training.augment
+        if not isinstance(batch, Tensor) or not callable(change):
+            raise ParameterError(f"augment is for inputs of one tensor, and these are a {type(batch).__name__}.")
+        parts = batch.view(count, -1, *batch.shape[1:])
+        return torch.cat([change(*pair) for pair in zip(parts, self._noise, strict=True)])
+
     def _class_weights(self, logits: Tensor) -> Tensor | None:
-        """`[C]` weights of the classes; the number of classes is known from the first outputs only."""
+        """`[C]` weights of the classes; the first outputs tell how many classes there are."""
         if self._weights is _UNKNOWN:
             if logits.ndim != 2 or int(self._labels.max()) >= logits.shape[1]:
                 raise TrainingError(
                     f"the network puts out {list(logits.shape)} for {len(logits)} examples whose largest label is "
-                    f"{int(self._labels.max())}. It must put out one number a class, [examples, classes]."
+                    f"{int(self._labels.max())}. It must put out one number per class, [examples, classes]."
                 )
             self._weights = class_weights(self._training.class_weights, self._labels, logits.shape[1])
         return None if self._weights is None else self._weights.to(logits)
 
-    def _look(self, validation: Examples, best: "list[_Best]", step: int) -> None:
+    def _validate(self, validation: Examples, best: "list[_Best]", step: int) -> None:
         """Compare every network with its best so far."""
         labels = torch.from_numpy(needed_labels(validation, "a validation set"))
         values_M = torch.zeros(self._members.count, dtype=torch.float64)
         for start in range(0, len(labels), _CHUNK):
             rows = np.arange(start, min(start + _CHUNK, len(labels)))
-            inputs = network_inputs(validation.batch(rows)).to(self._members.device)
-            logits_M_n_C = self._members.evaluate(inputs).double().cpu()
+            logits_M_n_C = self._members.evaluate(self._reading(validation.batch(rows))).double().cpu()
             truth_n = labels[start : start + len(rows)]
             if int(truth_n.max()) >= logits_M_n_C.shape[2]:
                 raise TrainingError(
                     f"the network has {logits_M_n_C.shape[2]} outputs, and a label of the validation set is "
-                    f"{int(truth_n.max())}. It must put out one number a class."
+                    f"{int(truth_n.max())}. It must put out one number per class."
                 )
             if self._training.monitor == "accuracy":
                 values_M += (logits_M_n_C.argmax(2) == truth_n).sum(1)
@@ -261,12 +339,12 @@ class _Loop:
 
 @dataclass
 class _Best:
-    """The best look at the validation set so far, of one network; larger is better."""
+    """The best validation of one network so far; larger is better."""
 
     value: float | None = None
     step: int | None = None
     weights: dict[str, Tensor] | None = None
-    looks_since: int = 0
+    failed_since: int = 0
     stopped: bool = False
 
     def offer(self, value: float, step: int, training: Training, weights: Callable[[], dict[str, Tensor]]) -> None:
@@ -274,14 +352,14 @@ class _Best:
         if self.stopped:
             return
         if self.value is None or value > self.value:
-            self.value, self.step, self.weights, self.looks_since = value, step, weights(), 0
+            self.value, self.step, self.weights, self.failed_since = value, step, weights(), 0
         else:
-            self.looks_since += 1
+            self.failed_since += 1
         self.stopped = self.waits(training.patience)
 
     def waits(self, patience: int | None) -> bool:
         """Whether there was no improvement for too long."""
-        return patience is not None and self.looks_since >= patience
+        return patience is not None and self.failed_since >= patience
 
 
 def _diverged(what: str, step: int, training: Training) -> TrainingError:
@@ -301,7 +379,7 @@ def class_weights(weights: tuple[float, ...] | str | None, labels: Tensor, class
         return torch.where(counts > 0, len(labels) / (present * counts.clamp_min(1)), 0.0).float()
     if isinstance(weights, str) or len(weights) != classes or min(weights) < 0:
         raise ParameterError(
-            f'class_weights must be "balanced" or {classes} numbers of at least 0, one a class, not {weights!r}.'
+            f'class_weights must be "balanced" or {classes} numbers of at least 0, one per class, not {weights!r}.'
         )
     return torch.tensor(weights)
 
@@ -316,6 +394,7 @@ def _batches(count: int, size: int) -> list[slice]:
 
 def _optimiser(parameters: Sequence[Tensor], training: Training) -> torch.optim.Optimizer:
     rate, decay = training.learning_rate, training.weight_decay
+    fused = all(parameter.device.type in ("cpu", "cuda") for parameter in parameters)
     if training.optimiser == "adam":
-        return torch.optim.Adam(parameters, rate, weight_decay=decay, fused=True)
-    return torch.optim.SGD(parameters, rate, momentum=training.momentum, weight_decay=decay, fused=True)
+        return torch.optim.Adam(parameters, rate, weight_decay=decay, fused=fused)
+    return torch.optim.SGD(parameters, rate, momentum=training.momentum, weight_decay=decay, fused=fused)

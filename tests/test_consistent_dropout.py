@@ -112,7 +112,8 @@ def test_everything_before_the_first_dropout_is_computed_once(samples, monkeypat
     for kernel, times in ((torch.ops.aten.relu.default, 1), (torch.ops.aten.tanh.default, samples)):
         with Kernels(kernel) as kernels:
             pw.mc_dropout(network, inputs(40), samples)
-        assert kernels.rows == [4, *[10] * 4 * times]  # a try on four rows for the size of a chunk, then the chunks
+        # A try on four rows for the size of a chunk, one to tell logits from probabilities, then the chunks.
+        assert kernels.rows == [4, 10, *[10] * 4 * times]
 
 
 def test_shorter_padding_gets_the_beginning_of_the_longer_masks():
@@ -376,7 +377,8 @@ def test_dropout_whose_first_axis_is_not_the_batch_is_refused(forward, n):
 
 
 @pytest.mark.parametrize(
-    "output", [lambda x: x[:, :, None], lambda x: x.sum(1), lambda x: x[:1], lambda x: (x, x), lambda x: {"logits": x}]
+    "output",
+    [lambda x: x[:, :, None], lambda x: x[:1], lambda x: (), lambda x: (None, x), lambda x: {"a": x, "b": x}],
 )
 def test_outputs_that_are_not_logits_are_refused(output):
     class Net(nn.Sequential):
@@ -639,7 +641,7 @@ def test_the_module_is_as_before_after_an_exception(monkeypatch, tmp_path, globa
 def test_threads_are_put_back_when_a_prediction_cannot_be_stored(monkeypatch):
     torch.set_num_threads(2)
     monkeypatch.setattr(networks, "_ROWS", 4)
-    monkeypatch.setattr(networks, "Sheet", lambda *_: 1 / 0)
+    monkeypatch.setattr(networks, "PredictionBuffer", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError) as caught:
         pw.mc_dropout(made(mlp), inputs(40), 3)
     assert torch.get_num_threads() == 2

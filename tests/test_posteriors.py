@@ -39,10 +39,10 @@ def dropped():
 def test_the_same_members_whichever_way(make, global_state):
     torch.set_num_threads(2)
     data, judge = labelled(), labelled(20)
-    for training in (QUICK, Training(steps=40, batch_size=8, patience=2, look_every=3, learning_rate=0.05)):
+    for training in (QUICK, Training(steps=40, batch_size=8, patience=2, validate_every=3, learning_rate=0.05)):
         fitted = {
-            way: pw.posteriors.DeepEnsemble(make, 3, way=way, training=training).fit(data, judge, seed=4)
-            for way in ("sequential", "processes", "together", "auto")
+            way: pw.posteriors.DeepEnsemble(make, 3, train_members=way, training=training).fit(data, judge, seed=4)
+            for way in ("sequential", "processes", "vectorised", "auto")
         }
         for a, b, c, d in zip(*map(weights, fitted.values()), strict=True):
             assert torch.equal(a, b)
@@ -57,7 +57,7 @@ def test_convolutional_members_are_the_same_in_processes_to_the_last_bit():
     torch.set_num_threads(2)
     data = labelled(30, (1, 10, 10))
     fitted = [
-        pw.posteriors.DeepEnsemble(convolutional, 2, way=way, training=QUICK).fit(data, seed=1)
+        pw.posteriors.DeepEnsemble(convolutional, 2, train_members=way, training=QUICK).fit(data, seed=1)
         for way in ("sequential", "processes", "auto")
     ]
     for a, b, c in zip(*map(weights, fitted), strict=True):
@@ -83,7 +83,7 @@ def test_processes_really_run_beside_each_other(monkeypatch):
     monkeypatch.setattr(
         posterior, "Parallel", lambda workers, **options: started.append(workers) or real(workers, **options)
     )
-    fitted = pw.posteriors.DeepEnsemble(Where, 3, way="processes", training=QUICK).fit(labelled())
+    fitted = pw.posteriors.DeepEnsemble(Where, 3, train_members="processes", training=QUICK).fit(labelled())
     assert started == [2]
     assert os.getpid() not in [int(network.process) for network in fitted.networks]
 
@@ -114,16 +114,16 @@ def test_auto_falls_back_where_members_cannot_be_trained_at_once():
     torch.set_num_threads(1)
     for make in (Buffered, Decides, Random):
         auto = pw.posteriors.DeepEnsemble(make, 2, training=QUICK, warm_start=True)
-        alone = pw.posteriors.DeepEnsemble(make, 2, training=QUICK, way="sequential", warm_start=True)
+        alone = pw.posteriors.DeepEnsemble(make, 2, training=QUICK, train_members="sequential", warm_start=True)
         for seed in (0, 1):  # also when it goes on from trained members
             for a, b in zip(
                 weights(auto.fit(labelled(), seed=seed)), weights(alone.fit(labelled(), seed=seed)), strict=True
             ):
                 assert torch.equal(a, b)
-        with pytest.raises(errors.ParameterError, match='cannot be trained with way="together"'):
-            pw.posteriors.DeepEnsemble(make, 2, way="together").fit(labelled())
-    with pytest.raises(errors.ParameterError, match='cannot be trained with way="together"'):
-        pw.posteriors.DeepEnsemble(normed, 2, way="together").fit(labelled())
+        with pytest.raises(errors.ParameterError, match='cannot be trained with train_members="vectorised"'):
+            pw.posteriors.DeepEnsemble(make, 2, train_members="vectorised").fit(labelled())
+    with pytest.raises(errors.ParameterError, match='cannot be trained with train_members="vectorised"'):
+        pw.posteriors.DeepEnsemble(normed, 2, train_members="vectorised").fit(labelled())
 
 
 def test_seeds_and_members_differ():
@@ -135,7 +135,7 @@ def test_seeds_and_members_differ():
         assert all(not torch.allclose(a, b) for b in everyone[i + 1 :])
     assert all(torch.equal(a, b) for a, b in zip(weights(first), weights(again), strict=True))
     # Member 0 of three is member 0 of two: nothing depends on how many there are.
-    two = pw.posteriors.DeepEnsemble(mlp, 2, training=QUICK, way="sequential").fit(labelled(), seed=0)
+    two = pw.posteriors.DeepEnsemble(mlp, 2, training=QUICK, train_members="sequential").fit(labelled(), seed=0)
     torch.testing.assert_close(weights(first)[0], weights(two)[0], rtol=0, atol=1e-5)
 
 
@@ -146,7 +146,7 @@ def test_a_lambda_and_a_local_class_work_in_processes():
     torch.set_num_threads(2)
     width = 5
     posterior = pw.posteriors.DeepEnsemble(
-        lambda: Local(nn.Linear(6, width), nn.Tanh(), nn.Linear(width, 3)), 2, way="processes", training=QUICK
+        lambda: Local(nn.Linear(6, width), nn.Tanh(), nn.Linear(width, 3)), 2, train_members="processes", training=QUICK
     ).fit(labelled())
     assert posterior.predict(inputs()).shape == (40, 2, 3)
     assert all(type(network) is Local for network in posterior.networks)
@@ -192,12 +192,12 @@ def test_mc_dropout_as_a_posterior(global_state):
     assert not torch.equal(weights(new.fit(labelled()))[0], trained)
 
 
-@pytest.mark.parametrize("way", ["sequential", "together", "processes"])
+@pytest.mark.parametrize("way", ["sequential", "vectorised", "processes"])
 def test_warm_start_goes_on_from_the_weights_before(way):
     torch.set_num_threads(2)
     still = Training(steps=1, learning_rate=1e-30, optimiser="sgd")
     cold, warm = (
-        pw.posteriors.DeepEnsemble(mlp, 2, way=way, training=QUICK, warm_start=start).fit(labelled(), seed=0)
+        pw.posteriors.DeepEnsemble(mlp, 2, train_members=way, training=QUICK, warm_start=start).fit(labelled(), seed=0)
         for start in (False, True)
     )
     assert all(torch.equal(a, b) for a, b in zip(weights(cold), weights(warm), strict=True))
@@ -213,9 +213,9 @@ def test_warm_start_goes_on_from_the_weights_before(way):
 def test_state_round_trips_to_the_last_bit(make, tmp_path):
     shape = {mlp: (6,), convolutional: (1, 10, 10)}.get(make, (1, 16, 16))
     data, x = labelled(20, shape), inputs(30, *shape)
-    posterior = pw.posteriors.DropoutEnsemble(make, 2, 3, training=QUICK, way="sequential").fit(data)
+    posterior = pw.posteriors.DropoutEnsemble(make, 2, 3, training=QUICK, train_members="sequential").fit(data)
     torch.save(posterior.state(), tmp_path / "state.pt")
-    other = pw.posteriors.DropoutEnsemble(make, 2, 3, training=QUICK, way="sequential")
+    other = pw.posteriors.DropoutEnsemble(make, 2, 3, training=QUICK, train_members="sequential")
     other.load_state(torch.load(tmp_path / "state.pt", weights_only=True))
     assert torch.equal(values(posterior.predict(x)), values(other.predict(x)))
     assert all(torch.equal(a, b) for a, b in zip(weights(posterior), weights(other), strict=True))
@@ -240,7 +240,7 @@ def test_a_state_that_does_not_fit_is_refused():
         ({"members": 0}, "members must be"),
         ({"members": 2.0}, "members must be"),
         ({"threads": 0}, "threads must be"),
-        ({"way": "parallel"}, "way must be"),
+        ({"train_members": "parallel"}, "train_members must be"),
     ],
 )
 def test_options_are_checked(options, message):
@@ -275,7 +275,7 @@ def test_threads_are_used_in_training_and_put_back(monkeypatch):
     torch.set_num_threads(2)
     for threads, expected in ((1, 1), (None, 2)):
         seen.clear()
-        pw.posteriors.DeepEnsemble(make, 2, way="sequential", threads=threads, training=QUICK).fit(labelled())
+        pw.posteriors.DeepEnsemble(make, 2, train_members="sequential", threads=threads, training=QUICK).fit(labelled())
         assert set(seen) == {expected}
         assert torch.get_num_threads() == 2
 
@@ -293,10 +293,10 @@ def test_fit_reads_a_data_set_once_and_reports():
             return x[index], int(y[index])
 
     seen = []
-    pw.posteriors.DeepEnsemble(mlp, 2, way="sequential", training=QUICK).fit(
+    pw.posteriors.DeepEnsemble(mlp, 2, train_members="sequential", training=QUICK).fit(
         Counts(), report=lambda *what: seen.append(what)
     )
-    assert Counts.reads <= 2 * 40 + 2  # labels, inputs, and a look at what an item is
+    assert Counts.reads <= 2 * 40 + 3  # labels, inputs, and one item to see what it is
     assert seen == [("training the networks", 1, 2), ("training the networks", 2, 2)]
 
 

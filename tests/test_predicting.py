@@ -13,7 +13,7 @@ from torch.utils.data import Dataset, TensorDataset
 
 import poolwise as pw
 from poolwise import errors
-from poolwise.posteriors import networks, sheet
+from poolwise.posteriors import buffer, networks
 
 
 class Own(Dataset):
@@ -83,7 +83,7 @@ def test_bytes_are_images_and_other_whole_numbers_numbers():
         (torch.ones(5), errors.ShapeError, "at least two axes"),
         (torch.ones(0, 6), errors.ShapeError, "no examples"),
         (["a text", "another"], errors.ParameterError, "Encode them first"),
-        ([{"x": torch.ones(6)}], errors.ParameterError, "one tensor a batch"),
+        ([{"x": "a text"}], errors.ParameterError, "a network needs tensors"),
         (iter([torch.ones(6)]), errors.ParameterError, "data must be"),
     ],
 )
@@ -114,7 +114,7 @@ def umask():
 
 
 def test_a_small_budget_sends_results_to_a_mapped_file_with_the_same_values(monkeypatch, tmp_path):
-    monkeypatch.setattr(sheet.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(buffer.tempfile, "gettempdir", lambda: str(tmp_path))
     network, x = made(mlp), inputs(200)
     expected = pw.mc_dropout(network, x, 8, embeddings=True)
     assert "mapped" not in repr(expected)

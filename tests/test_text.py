@@ -357,7 +357,7 @@ def test_embeddings_and_predictions_are_in_the_order_of_the_data(checkpoint):
 
 def test_training_learns_and_repeats(checkpoint):
     data, judge = tokenise(texts(60), checkpoint, 24), tokenise(texts(40, seed=1), checkpoint, 24)
-    training = Training(steps=60, batch_size=16, learning_rate=2e-3, look_every=30)
+    training = Training(steps=60, batch_size=16, learning_rate=2e-3, validate_every=30)
     networks = [model(checkpoint) for _ in range(2)]
     outcomes = [train([network], data, training, [7], judge)[0] for network in networks]
     assert outcomes[0] == outcomes[1]
@@ -370,7 +370,7 @@ def test_training_learns_and_repeats(checkpoint):
 def test_ensembles_of_transformers_train_one_by_one(checkpoint):
     data = tokenise(texts(20), checkpoint, 24)
     make_model = lambda: transformer((8,), 2, checkpoint=checkpoint, max_length=24)  # noqa: E731
-    ensemble = DeepEnsemble(make_model, members=2, training=Training(steps=2), way="sequential").fit(data)
+    ensemble = DeepEnsemble(make_model, members=2, training=Training(steps=2), train_members="sequential").fit(data)
     assert log_probs(ensemble, data).shape == (20, 2, 2)
     again = DeepEnsemble(make_model, members=2)
     again.load_state(ensemble.state())

@@ -73,6 +73,10 @@ def predict(
         bool, typer.Option("--embeddings", help="Write embeddings as well, for the methods that need them.")
     ] = False,
     device: Annotated[str, typer.Option(help="Where the networks of --model run: auto, cpu, cuda:0, ...")] = "auto",
+    outputs: Annotated[
+        Literal["auto", "logits", "probs", "log-probs"],
+        typer.Option(help="What the networks of --model put out; auto: logits, with an error if they are normalised."),
+    ] = "auto",
     memory: Annotated[str, typer.Option(help="Working memory. One shard of predictions is kept at a time.")] = "1GB",
     engine: EngineOption = "local",
     address: AddressOption = None,
@@ -110,7 +114,7 @@ def predict(
         raise ParameterError("--gpus is for --engine ray; on this machine, --device says where networks run.")
     sys.path.append(os.getcwd())  # where the classes of a saved model may be defined, as for python itself
     posterior = (
-        trained([read_network(path) for path in model], samples, seed=seed, device=device)
+        trained([read_network(path) for path in model], samples, seed=seed, device=device, outputs=outputs)
         if model
         else _learned(inputs[0], samples)
     )
@@ -126,7 +130,7 @@ def predict(
             write = partial(cluster.predict, gpus=gpus) if engine == "ray" else write_predictions
             predictions = write(
                 posterior,
-                data if engine == "ray" else examples,
+                data if engine == "ray" else examples,  # type: ignore[arg-type]
                 output,
                 dtype=dtype,
                 rows_per_shard=rows_per_shard,

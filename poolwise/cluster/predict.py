@@ -16,7 +16,7 @@ from poolwise.data.examples import Examples, as_examples
 from poolwise.errors import ParameterError
 from poolwise.posteriors import Posterior
 from poolwise.posteriors.folder import begin, predict_rows, probe
-from poolwise.posteriors.posterior import NetworkPosterior
+from poolwise.posteriors.protocol import placed
 from poolwise.predictions import Predictions
 from poolwise.predictions.manifest import Shard
 from poolwise.predictions.shard_file import ShardFile
@@ -90,7 +90,7 @@ def predict(
     ray, space = library(), budget.parse(memory)
     must_have(cpus, gpus)
     examples = _examples(data)
-    model = posterior.on("cpu") if isinstance(posterior, NetworkPosterior) else posterior
+    model = placed(posterior, "cpu")
     job = Job(ray.put(model), ray.put(data if callable(data) else examples), dtype, embeddings, space)
     options = {"max_retries": RETRIES, "num_cpus": cpus, "num_gpus": gpus}
     if folder is None:
@@ -158,7 +158,7 @@ def _fetched(job: Job) -> tuple[Posterior, Examples]:
     if job.name not in _kept:
         model, data = library().get([job.model, job.data])
         _kept.clear()
-        _kept[job.name] = (model.on("auto") if isinstance(model, NetworkPosterior) else model, _examples(data))
+        _kept[job.name] = (placed(model, "auto"), _examples(data))
     return _kept[job.name]
 
 

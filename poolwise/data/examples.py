@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import default_collate
+from torch.utils.data import DataLoader, default_collate
 
 from poolwise.arrays import Array, as_view
 from poolwise.data import frames
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Inputs = Tensor | list[str]
-"""A batch of inputs: a tensor whose first axis counts examples, or texts."""
+"""A batch of inputs: a tensor whose first axis counts examples, or texts. For several tensors see `data.batches`."""
 
 
 @runtime_checkable
@@ -65,7 +65,7 @@ class TensorExamples:
 
     Bytes are images `[N, channels, height, width]`. They are kept as bytes, a quarter of the memory, and scaled to
     0 to 1 when a batch is asked for. Where `mean` and `std` are given, they are then centred and scaled per channel.
-    Numbers of other types are passed on as float32.
+    Other whole numbers keep their type, since they may be ids. All other numbers are passed on as float32.
 
     Args:
         inputs: `[N, ...]` tensor.
@@ -111,13 +111,13 @@ class TensorExamples:
         return f"TensorExamples({len(self):,} examples {shape} of {dtype}, {_labels_in_words(self)})"
 
     def batch(self, indices_n: Array) -> Tensor:
-        """`[n, ...]` float32 inputs."""
+        """`[n, ...]` inputs: float32, or whole numbers of the type they have."""
         batch = self.inputs[torch.from_numpy(indices_n)]
         if batch.dtype == torch.uint8:
             batch = batch.float().div_(255)
             if self.mean is not None and self.std is not None:
                 batch.sub_(self.mean).div_(self.std)
-        return batch.float()
+        return batch.float() if batch.is_floating_point() or batch.dtype == torch.bool else batch
 
     def take(self, indices_n: Array) -> "TensorExamples":
         """A copy of some of the examples."""
@@ -204,7 +204,8 @@ class DatasetExamples:
         items = [self.dataset[index] for index in indices_n.tolist()]
         inputs = [item[0] for item in items] if self._parts() else items
         batch: Inputs = list(inputs) if inputs and isinstance(inputs[0], str) else self._collate(inputs)
-        return batch.float() if isinstance(batch, Tensor) and not batch.is_floating_point() else batch
+        small = isinstance(batch, Tensor) and batch.dtype in (torch.bool, torch.uint8)
+        return batch.float() if isinstance(batch, Tensor) and small else batch
 
     def _parts(self) -> int:
         """2 if an item is a pair (input, label), 1 if it is an input in a tuple of its own, 0 if it is the input."""
@@ -275,7 +276,8 @@ def as_examples(data: object, labels: object = None) -> Examples:
             - a tensor or array `[N, ...]`, or a list of rows;
             - a list or array of texts;
             - a DataFrame of numbers, or a column of texts or of arrays (pandas, Polars, Arrow); an index is ignored;
-            - a `Dataset` of inputs or of (input, label);
+            - a dictionary of tensors `[N, ...]`;
+            - a `Dataset` of inputs, of (input, label) or of dictionaries, or a `DataLoader` of one;
             - a pair (inputs, labels) of these.
         labels: `[N]` labels, where `data` has none.
 
@@ -302,16 +304,23 @@ def as_examples(data: object, labels: object = None) -> Examples:
         return TensorExamples(data, labels)
     if isinstance(data, list) and all(isinstance(item, str) for item in data):
         return TextExamples(data, labels)
-    if isinstance(data, str | bytes | Mapping):
+    from poolwise.data import batches  # which makes examples of this module's kinds
+
+    if isinstance(data, str | bytes):
         raise ParameterError(
             "data must be a tensor, an array, a table, a list of texts or a Dataset, not one "
             f"{type(data).__name__}. For files, use open_data(path)."
         )
+    if isinstance(data, DataLoader):
+        return batches.from_loader(data, labels)
+    if isinstance(data, Mapping):
+        return batches.NamedExamples(data, labels)
     if hasattr(data, "__getitem__") and _has_length(data):
-        return DatasetExamples(data, labels)
+        return batches.from_dataset(data, labels)
     raise ParameterError(
-        "data must be a tensor, an array, a table, a pair (inputs, labels), a list of texts or a Dataset with a "
-        f"length, not {type(data).__name__}. A sparse matrix must be made dense first, with .toarray()."
+        "data must be a tensor, an array, a table, a pair (inputs, labels), a list of texts, a dictionary of tensors, "
+        f"a Dataset with a length or a DataLoader, not {type(data).__name__}. "
+        "A sparse matrix must be made dense first, with .toarray()."
     )
 
 

@@ -21,8 +21,7 @@ from poolwise.data.tokens import tokenise
 from poolwise.errors import ConfigError
 from poolwise.experiments.config import INITIAL_PER_CLASS, Config, DataConfig, ModelConfig
 from poolwise.models.inputs import network_inputs
-from poolwise.posteriors import DeepEnsemble, DropoutEnsemble, MCDropout, Posterior
-from poolwise.posteriors.posterior import Way
+from poolwise.posteriors import Posterior, registry
 from poolwise.progress import Report, silent
 from poolwise.seeding import stream
 
@@ -206,45 +205,22 @@ def start(config: Config, parts: Split, seed: int) -> Pool:
 
 def posterior(config: Config, parts: Split, seed: int) -> Posterior:
     """The posterior, untrained."""
-    wanted = config.posterior
-    if wanted.kind == "committee":
-        from poolwise.posteriors.committee import Committee
+    batch = parts.pool.batch(np.arange(1))
+    texts = isinstance(batch, list)
 
-        texts = isinstance(parts.pool.batch(np.arange(1)), list)
-        return Committee(_classifier(wanted.classifier, texts), wanted.members, classes=parts.classes)
-    shape = tuple(network_inputs(parts.pool.batch(np.arange(1))).shape[1:])
-    make = partial(network, config.model, shape, parts.classes)
-    models.build(make, seed)  # a wrong name or size is said now
-    if wanted.kind == "mc-dropout":
-        return MCDropout(
-            make,
-            wanted.samples,
-            training=config.training,
-            threads=config.threads,
-            warm_start=wanted.warm_start,
-            seed=seed,
-        )
-    # One process a run: experiments use the cores by running several at a time.
-    way: Way = "auto" if config.threads == 1 else "sequential"
-    if wanted.kind == "dropout-ensemble":
-        return DropoutEnsemble(
-            make,
-            wanted.members,
-            wanted.samples,
-            training=config.training,
-            way=way,
-            threads=config.threads,
-            warm_start=wanted.warm_start,
-            seed=seed,
-        )
-    return DeepEnsemble(
-        make,
-        wanted.members,
-        training=config.training,
-        way=way,
-        threads=config.threads,
-        warm_start=wanted.warm_start,
-    )
+    def make_model() -> nn.Module:
+        inputs = network_inputs(batch)
+        if not isinstance(inputs, torch.Tensor):
+            raise ConfigError(
+                "the networks of an experiment take one tensor per example, and these examples have several."
+            )
+        return network(config.model, tuple(inputs.shape[1:]), parts.classes)
+
+    kind = registry.find(config.posterior.kind)
+    if kind.trains_networks:
+        models.build(make_model, seed)  # a wrong name or size raises now, not after hours
+    setting = registry.Setting(make_model, config.training, config.threads, seed, parts.classes, texts)
+    return kind.build(setting, config.posterior.parameters)
 
 
 def network(config: ModelConfig, shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -252,14 +228,3 @@ def network(config: ModelConfig, shape: tuple[int, ...], classes: int) -> nn.Mod
     made = models.make(config.name, shape, classes, **config.parameters)
     pretrained = isinstance(made, models.Transformer)  # which draws its new layers itself
     return models.glorot_(made, torch.default_generator) if config.glorot and not pretrained else made
-
-
-def _classifier(name: str, texts: bool) -> object:
-    """A scikit-learn classifier; texts are counted by words first."""
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
-    classifier = RandomForestClassifier() if name == "random-forest" else LogisticRegression(max_iter=1000)
-    return make_pipeline(TfidfVectorizer(sublinear_tf=True), classifier) if texts else classifier

@@ -17,6 +17,7 @@ from poolwise.errors import ConfigError, ParameterError, PoolwiseError
 from poolwise.experiments.build import Split, posterior, source, split, start
 from poolwise.experiments.config import Config
 from poolwise.models.inputs import network_inputs
+from poolwise.posteriors import registry
 from poolwise.posteriors.posterior import Posterior
 from poolwise.progress import Report, silent
 
@@ -93,9 +94,8 @@ def _check_counts(config: Config) -> None:
 
 def _check_predictions(config: Config, data: Split) -> None:
     """Check that predictions on the pool fit the memory, or the disk, where they go if they do not."""
-    wanted = config.posterior
-    members, samples = getattr(wanted, "members", 1), getattr(wanted, "samples", 1)
-    count = {"mc-dropout": samples, "dropout-ensemble": members * samples}.get(wanted.kind, members)
+    own = config.posterior.parameters
+    count = own.get("members", 1) * own.get("samples", 1)
     needed = 4 * len(data.pool) * count * data.classes
     room = max(_memory(), shutil.disk_usage(tempfile.gettempdir()).free)
     if needed > room:
@@ -117,9 +117,12 @@ def _check_class_weights(config: Config, data: Split) -> None:
 
 def _check_network(config: Config, data: Split) -> None:
     """Check that the networks fit the memory, by building one without its weights."""
-    if config.posterior.kind == "committee" or config.model.name in _LOADED:
+    kind = registry.find(config.posterior.kind)
+    if not kind.trains_networks or config.model.name in _LOADED:
         return
     inputs = network_inputs(data.pool.batch(np.arange(1)))
+    if not isinstance(inputs, torch.Tensor):
+        return
     shape = tuple(inputs.shape[1:])
     try:
         with torch.device("meta"):
@@ -130,7 +133,7 @@ def _check_network(config: Config, data: Split) -> None:
     except (RuntimeError, TypeError, ValueError, OverflowError, MemoryError) as error:
         reason = str(error).split("\n")[0]
         raise ParameterError(f"{config.model.name} cannot be built ({reason}). Check its sizes.") from error
-    members = getattr(config.posterior, "members", 1) if config.posterior.kind != "mc-dropout" else 1
+    members = kind.cost(config.posterior.parameters).trainings
     if _WEIGHT_BYTES * weights * members > _memory():
         raise ParameterError(
             f"{config.model.name} has {weights:,} weights, and training {members:,} of it takes "

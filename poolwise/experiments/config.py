@@ -16,8 +16,9 @@ from pydantic import (
 from poolwise import budget
 from poolwise.data.tokens import MAX_LENGTH
 from poolwise.models.transformer import CHECKPOINT
+from poolwise.posteriors import registry as posteriors
 from poolwise.selection import registry
-from poolwise.training import Training
+from poolwise.training import Training, renamed_settings
 
 # More seeds or threads than anybody uses; a number above is a slip that would only fill the memory.
 _MOST_SEEDS, _MOST_THREADS = 10_000, 1_024
@@ -152,22 +153,40 @@ class ModelConfig(BaseModel):
         return self.parameters.get("checkpoint", CHECKPOINT), self.parameters.get("max_length", MAX_LENGTH)
 
 
-class PosteriorConfig(Section):
-    """Where posterior samples come from.
+class PosteriorConfig(BaseModel):
+    """Where posterior samples come from; other keys are the posterior's own parameters.
 
     Attributes:
-        kind: what they are.
+        kind: a posterior of `poolwise.posteriors.kinds()`, or the address of one, `"package.module:Class"`.
         members: how many networks, or classifiers of a committee.
-        samples: how many dropout masks, of each network.
-        warm_start: whether a round's training goes on from the weights of the round before.
+        samples: how many samples, of each network if there are several.
+        warm_start: whether a round's training continues from the weights of the round before.
         classifier: of a committee: `"logistic-regression"` or `"random-forest"`.
+
+    A posterior that has no parameter of one of these four names leaves it unused.
     """
 
-    kind: Literal["deep-ensemble", "mc-dropout", "dropout-ensemble", "committee"] = "deep-ensemble"
+    model_config = ConfigDict(extra="allow", frozen=True)
+    kind: str = "deep-ensemble"
     members: PositiveInt = 5
     samples: PositiveInt = 20
     warm_start: bool = False
     classifier: Literal["logistic-regression", "random-forest"] = "logistic-regression"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The posterior's own parameters."""
+        known = posteriors.find(self.kind).parameters
+        return {name: value for name, value in self.model_dump().items() if name in known and name != "kind"}
+
+    @model_validator(mode="after")
+    def _known(self) -> "PosteriorConfig":
+        kind = posteriors.find(self.kind)
+        kind.check(self.model_extra or {})
+        for name in type(self).model_fields:  # what is left out is as the posterior itself has it
+            if name in kind.parameters and name not in self.model_fields_set:
+                object.__setattr__(self, name, kind.parameters[name].default)
+        return self
 
 
 class MethodConfig(BaseModel):
@@ -266,6 +285,11 @@ def _memory(value: Any) -> Any:
 Seed = Annotated[int, Field(ge=0, le=_LARGEST_SEED)]
 
 
+def _present_names(value: Any) -> Any:
+    """Settings of training under their present names."""
+    return renamed_settings(value) if isinstance(value, dict) else value
+
+
 class Config(Section):
     """An experiment: data × posterior × methods × seeds.
 
@@ -289,7 +313,7 @@ class Config(Section):
     data: DataConfig
     model: ModelConfig = ModelConfig()
     posterior: PosteriorConfig = PosteriorConfig()
-    training: Training = Training()
+    training: Annotated[Training, BeforeValidator(_present_names)] = Training()
     acquisition: AcquisitionConfig = AcquisitionConfig()
 
     @model_validator(mode="after")

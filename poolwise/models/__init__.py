@@ -1,13 +1,14 @@
 """Reference networks: float32 inputs (token ids for `transformer`) in, logits out, dropout as modules, and a last
 linear layer named `head`.
 
-Each is a function of the shape of one input and the number of classes. What they return is an ordinary PyTorch module:
-any other will do as well wherever Poolwise takes a network.
+Each is a function of the shape of one input and the number of classes, and returns an ordinary PyTorch module. Poolwise
+takes any other module as well.
 """
 
 from poolwise.models.cnn import batchbald_cnn, cifar_cnn, emnist_cnn
 from poolwise.models.head import linear, mlp
 from poolwise.models.initialise import build, glorot_
+from poolwise.models.last_layer import penultimate
 from poolwise.models.registry import make, names
 from poolwise.models.resnet import resnet_18
 from poolwise.models.transformer import Transformer, transformer
@@ -23,6 +24,11 @@ __all__ = [
     "make",
     "mlp",
     "names",
+    "penultimate",
     "resnet_18",
     "transformer",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

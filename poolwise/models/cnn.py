@@ -53,6 +53,11 @@ def batchbald_cnn(
         drop: what dropout removes after a convolution: whole channels, or single elements.
         padding: zeros around each convolution's input. 0 is as in the authors' program; 2 keeps the size, for
             images such as the 8×8 digits of scikit-learn.
+
+    Example:
+        >>> from poolwise import models
+        >>> models.batchbald_cnn((1, 28, 28), 10).head.out_features
+        10
     """
     return _cnn(input_shape, classes, [_Block(32, 5), _Block(64, 5)], 128, dropout, drop, padding)
 
@@ -90,6 +95,16 @@ def cifar_cnn(
         classes: number of classes.
         dropout: rate of all four dropout layers, or one rate for each.
         drop: what dropout removes after a convolution: whole channels, or single elements.
+
+    Example:
+        >>> from poolwise import models
+        >>> models.emnist_cnn((1, 28, 28), 10).head.out_features
+        10
+
+    Example:
+        >>> from poolwise import models
+        >>> models.cifar_cnn((3, 32, 32), 10).head.out_features
+        10
     """
     return _cnn(input_shape, classes, [_Block(64, 3), _Block(128, 3), _Block(256, 3)], 256, dropout, drop, padding=1)
 

@@ -16,6 +16,11 @@ def linear(input_shape: Sequence[int], classes: int) -> nn.Sequential:
     Args:
         input_shape: shape of one input, `(D,)` for embeddings.
         classes: number of classes.
+
+    Example:
+        >>> from poolwise import models
+        >>> models.linear((512,), 10).head
+        Linear(in_features=512, out_features=10, bias=True)
     """
     return _network(input_shape, classes, (), 0.0)
 
@@ -30,9 +35,16 @@ def mlp(
         classes: number of classes.
         hidden: units of each hidden layer.
         dropout: rate of the dropout after each hidden layer.
+
+    Example:
+        >>> from poolwise import models
+        >>> [name for name, _ in models.mlp((4,), 3, hidden=(8,)).named_children()]
+        ['flatten', 'hidden1', 'relu1', 'dropout1', 'head']
     """
     if isinstance(hidden, str) or not isinstance(hidden, Sequence) or not hidden:
-        raise ParameterError(f"hidden must be one size a layer, such as (256, 128), not {hidden!r}. See also 'linear'.")
+        raise ParameterError(
+            f"hidden must be one size per layer, such as (256, 128), not {hidden!r}. See also 'linear'."
+        )
     return _network(input_shape, classes, hidden, dropout)
 
 

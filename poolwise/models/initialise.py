@@ -7,6 +7,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from poolwise.models.randomness import seeded
 from poolwise.seeding import child_seed
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -17,17 +18,23 @@ _global_state = threading.Lock()
 
 
 def glorot_(module: Module, generator: torch.Generator) -> Module:
-    """Draw the weights of all linear layers and convolutions anew and set their biases to zero, in place.
+    """Redraw the weights of all linear layers and convolutions and set their biases to zero, in place.
 
     Weights are uniform between ±√(6 / (fan-in + fan-out)) (Glorot and Bengio 2010). Other layers, such as batch
-    normalisation, are left as they are. What is drawn does not depend on the memory layout of the weights, nor on the
-    device they are on.
+    normalisation, are left as they are. The weights do not depend on their memory layout, nor on their device.
 
     Args:
         module: the network.
         generator: where the numbers come from; the global random state is not touched.
     Returns:
         The module.
+
+    Example:
+        >>> import torch
+        >>> from poolwise import models
+        >>> network = models.glorot_(torch.nn.Linear(4, 3), torch.Generator().manual_seed(0))
+        >>> bool(network.weight.abs().max() <= (6 / 7) ** 0.5), network.bias.tolist()
+        (True, [0.0, 0.0, 0.0])
     """
     for layer in module.modules():
         if isinstance(layer, _WEIGHTED):
@@ -41,17 +48,22 @@ def glorot_(module: Module, generator: torch.Generator) -> Module:
 
 
 def build(make_model: Callable[[], Module], seed: int) -> Module:
-    """A new network whose initial weights depend on the seed only.
+    """Make a network whose initial weights depend on the seed only.
 
-    PyTorch's layers draw their weights from its global random state. For the time of the call that state is set from
-    the seed; then it is put back. Calls wait for each other, so networks can be built from several threads; what other
-    threads draw from the global state meanwhile cannot be kept out.
+    PyTorch's layers draw their weights from its global random state. During the call that state is set from the seed;
+    then it is put back. Networks can be built from several threads: calls wait for each other. What other threads draw
+    from the global state meanwhile cannot be kept out.
 
     Args:
         make_model: makes the network, on the CPU.
         seed: root seed, a whole number of at least 0.
+
+    Example:
+        >>> import torch
+        >>> from poolwise import models
+        >>> first, second = (models.build(lambda: torch.nn.Linear(4, 3), seed=1) for _ in range(2))
+        >>> torch.equal(first.weight, second.weight)
+        True
     """
-    state = child_seed(seed, "initial weights")
-    with _global_state, torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(state)
+    with _global_state, seeded(child_seed(seed, "initial weights")):
         return make_model()

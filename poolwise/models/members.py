@@ -8,44 +8,54 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
+from torch.utils._pytree import tree_map_only
 
 from poolwise.data.examples import Examples
 from poolwise.errors import ParameterError
 from poolwise.models.dropout import Call, controlled
-from poolwise.models.inputs import layout, network_inputs
+from poolwise.models.inputs import NetworkInputs, Reading, call, layout, rows
 from poolwise.models.modes import evaluating
+from poolwise.models.outputs import Outputs, as_logits, raw_tensor
 from poolwise.seeding import torch_generator
 
 
-def can_train_at_once(networks: Sequence[nn.Module], data: Examples) -> bool:
+def can_be_stacked(networks: Sequence[nn.Module], data: Examples) -> bool:
     """Whether networks of one architecture train faster as one: dense layers only, whose steps are mostly overhead.
 
-    Convolutions are as fast one after another, and normalisation by the batch cannot be stacked. Whether what the
-    network does besides can be is found out by a try on one example.
+    Convolutions are as fast one after another, and normalisation by the batch cannot be stacked. A try on one example
+    tells whether everything else that the network does can be.
     """
     plain = (nn.Linear, nn.Flatten, nn.Identity, nn.LayerNorm, nn.ReLU, nn.GELU, nn.Tanh, nn.SiLU, nn.Dropout)
     leaves = [module for module in networks[0].modules() if next(module.children(), None) is None]
     buffers = next(networks[0].buffers(), None) is not None
     if not leaves or buffers or not all(isinstance(leaf, plain) for leaf in leaves) or not len(data):
         return False
+    batch = data.batch(np.arange(1))
+    inputs = Reading.of(networks[0], batch)(batch)
+    if not isinstance(inputs, Tensor):
+        return False
     for network in networks:
         network.train()
     stack = Stack(networks)
     stack.seed([torch_generator(0) for _ in networks])
-    inputs = network_inputs(data.batch(np.arange(1))).to(stack.device)
     with torch.no_grad(), controlled(networks[0], stack.draw):
         try:
             stack.logits(inputs.expand(len(networks), *inputs.shape).clone())
-        except Exception:  # whatever a network's own code stumbles over: numbers that decide, randomness, ...
+        except Exception:  # whatever a network's own code raises: numbers that decide, randomness, ...
             return False
     return True
 
 
 class Single:
-    """One network as a stack of one."""
+    """One network as a stack of one.
 
-    def __init__(self, network: nn.Module) -> None:
-        self.count, self._network = 1, network
+    Args:
+        network: the network.
+        outputs: what it puts out.
+    """
+
+    def __init__(self, network: nn.Module, outputs: Outputs = "auto") -> None:
+        self.count, self._network, self._outputs = 1, network, outputs
         self.parameters = [p for p in network.parameters() if p.requires_grad]
         first = next(network.parameters(), torch.empty(0))
         self.device = first.device
@@ -70,15 +80,18 @@ class Single:
             return None
         return keep(call, rows, self._generators[0]).to(self.device)
 
-    def logits(self, inputs_M_B: Tensor) -> Tensor:
-        """`[1, B, C]` outputs in training mode."""
-        return self._network(layout(inputs_M_B[0]))[None]  # type: ignore[no-any-return]
+    def logits(self, inputs_M_B: NetworkInputs) -> Tensor:
+        """`[1, B, C]` logits in training mode."""
+        inputs_B: NetworkInputs = tree_map_only(Tensor, lambda value: value[0], inputs_M_B)
+        return self._logits(inputs_B)
 
-    def evaluate(self, inputs_B: Tensor) -> Tensor:
-        """`[1, B, C]` outputs in evaluation mode."""
+    def evaluate(self, inputs_B: NetworkInputs) -> Tensor:
+        """`[1, B, C]` logits in evaluation mode."""
         with evaluating(self._network), torch.no_grad():
-            outputs: Tensor = self._network(layout(inputs_B))[None]
-        return outputs
+            return self._logits(inputs_B)
+
+    def _logits(self, inputs_B: NetworkInputs) -> Tensor:
+        return as_logits(call(self._network, layout(inputs_B)), rows(inputs_B), self._outputs)[None]
 
     def snapshot(self, member: int) -> dict[str, Tensor]:
         """A copy of the weights."""
@@ -91,10 +104,16 @@ class Single:
 
 
 class Stack:
-    """Several networks of one architecture, their weights stacked, run by one call of `torch.func.vmap`."""
+    """Several networks of one architecture, their weights stacked, run by one call of `torch.func.vmap`.
 
-    def __init__(self, networks: Sequence[nn.Module]) -> None:
+    Args:
+        networks: the networks.
+        outputs: what they put out.
+    """
+
+    def __init__(self, networks: Sequence[nn.Module], outputs: Outputs = "auto") -> None:
         self.count, self._networks, self._network = len(networks), networks, networks[0]
+        self._outputs = outputs
         if any(True for _ in self._network.buffers()):
             raise ParameterError("networks with buffers (such as batch normalisation) cannot be trained at once.")
         self._stacked: dict[str, Any] = stack_module_state(list(networks))[0]
@@ -119,7 +138,7 @@ class Stack:
                 network.eval()
 
     def seed(self, generators: Sequence[torch.Generator]) -> None:
-        """Where dropout masks come from, a generator a network."""
+        """Where dropout masks come from, one generator per network."""
         self._generators = generators
 
     def draw(self, call: Call, rows: int) -> Tensor | None:
@@ -135,35 +154,38 @@ class Stack:
         finally:
             self._mode = "off"
 
-    def logits(self, inputs_M_B: Tensor) -> Tensor:
-        """`[M, B, C]` outputs in training mode, each network on its own inputs."""
-        if self._calls is None:  # which layers drop, and in which order, is learnt from a first pass
+    def logits(self, inputs_M_B: NetworkInputs) -> Tensor:
+        """`[M, B, C]` logits in training mode, each network on its own inputs."""
+        if not isinstance(inputs_M_B, Tensor):
+            raise ParameterError("networks that take several tensors cannot be trained at once.")
+        if self._calls is None:  # a first pass tells which layers drop, and in which order
             self._calls = []
             with torch.no_grad():
-                self._run("listing", lambda: self._network(inputs_M_B[0, :1].clone()))
-        rows = inputs_M_B.shape[1]
+                self._run("listing", lambda: raw_tensor(self._network(inputs_M_B[0, :1].clone()), 1))
+        count = inputs_M_B.shape[1]
         masks = [
-            torch.stack([keep(call, rows, generator) for generator in self._generators]).to(self.device)
+            torch.stack([keep(call, count, generator) for generator in self._generators]).to(self.device)
             for call in self._calls
         ]
 
         def forward(weights: dict[str, Tensor], inputs_B: Tensor, masks: list[Tensor]) -> Tensor:
             self._masks = iter(masks)
-            outputs: Tensor = functional_call(self._network, weights, (inputs_B,))
-            return outputs
+            return raw_tensor(functional_call(self._network, weights, (inputs_B,)), count)
 
-        return self._run("dropping", lambda: vmap(forward)(self._stacked, inputs_M_B, masks))
+        return self._each(self._run("dropping", lambda: vmap(forward)(self._stacked, inputs_M_B, masks)))
 
-    def evaluate(self, inputs_B: Tensor) -> Tensor:
-        """`[M, B, C]` outputs in evaluation mode, all networks on the same inputs."""
+    def evaluate(self, inputs_B: NetworkInputs) -> Tensor:
+        """`[M, B, C]` logits in evaluation mode, all networks on the same inputs."""
 
         def forward(weights: dict[str, Tensor]) -> Tensor:
-            outputs: Tensor = functional_call(self._network, weights, (inputs_B,))
-            return outputs
+            return raw_tensor(functional_call(self._network, weights, (inputs_B,)), rows(inputs_B))
 
         with evaluating(self._network), torch.no_grad():
-            outputs: Tensor = vmap(forward)(self._stacked)
-        return outputs
+            return self._each(vmap(forward)(self._stacked))
+
+    def _each(self, raw_M_B: Tensor) -> Tensor:
+        logits = as_logits(raw_M_B.flatten(0, 1), raw_M_B.shape[0] * raw_M_B.shape[1], self._outputs)
+        return logits.view(*raw_M_B.shape[:2], -1)
 
     def snapshot(self, member: int) -> dict[str, Tensor]:
         """A copy of one network's weights."""

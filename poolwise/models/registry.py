@@ -2,12 +2,14 @@
 
 import difflib
 import inspect
+import os
 import typing
 from collections.abc import Callable, Mapping, Sequence
 
+import torch
 from torch import nn
 
-from poolwise.errors import ParameterError
+from poolwise.errors import ParameterError, PoolwiseError
 from poolwise.models.cnn import batchbald_cnn, cifar_cnn, emnist_cnn
 from poolwise.models.head import linear, mlp
 from poolwise.models.resnet import resnet_18
@@ -26,7 +28,13 @@ _MODELS: dict[str, Callable[..., nn.Module]] = {
 
 
 def names() -> tuple[str, ...]:
-    """The names of all networks."""
+    """The names of all networks.
+
+    Example:
+        >>> from poolwise import models
+        >>> "mlp" in models.names()
+        True
+    """
     return tuple(_MODELS)
 
 
@@ -38,9 +46,36 @@ def make(name: str, input_shape: Sequence[int], classes: int, **parameters: obje
         input_shape: shape of one input: (channels, height, width) for the convolutional networks.
         classes: number of classes.
         parameters: the network's own parameters, as its function in `poolwise.models` describes them.
+
+    Example:
+        >>> from poolwise import models
+        >>> models.make("mlp", (4,), 3, hidden=(8,)).head
+        Linear(in_features=8, out_features=3, bias=True)
     """
     factory = _find(name)
-    return factory(input_shape, classes, **_check(name, factory, parameters))
+    checked = _check(name, factory, parameters)
+    if factory is not transformer:  # whose size is that of its checkpoint
+        _must_fit_memory(name, lambda: factory(input_shape, classes, **checked))
+    return factory(input_shape, classes, **checked)
+
+
+def _must_fit_memory(name: str, build: Callable[[], nn.Module]) -> None:
+    """Raise if a network is larger than the memory of this machine; what it is made of is counted first, not made."""
+    try:
+        with torch.device("meta"):
+            size = sum(weight.nbytes for weight in build().parameters())
+    except (RuntimeError, OverflowError, TypeError) as error:
+        if isinstance(error, PoolwiseError):
+            raise
+        raise ParameterError(
+            f"{name} cannot be made so large ({str(error).splitlines()[0]}). Lower its sizes."
+        ) from error
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else size
+    if size > memory:
+        raise ParameterError(
+            f"{name} would take {size / 1e9:,.0f} GB with these parameters, and this machine has {memory / 1e9:,.0f} "
+            "GB. Lower its sizes."
+        )
 
 
 def _find(name: str) -> Callable[..., nn.Module]:

@@ -19,8 +19,13 @@ def resnet_18(input_shape: Sequence[int], classes: int, *, stem: Stem = "small",
         classes: number of classes.
         stem: `"small"` begins with a 3×3 convolution at full resolution, for images of about 32×32; `"imagenet"` with
             a 7×7 convolution of stride 2 and max-pooling, as in the paper.
-        dropout: rate of the dropout before `head`, the only dropout layer; 0 is the paper. All that is before it is
-            shared by the samples of Monte Carlo dropout, so many samples cost little more than one.
+        dropout: rate of the dropout before `head`, the only dropout layer; the paper has 0. Everything before it
+            is computed once for all samples of MC dropout, so 100 samples cost little more than one.
+
+    Example:
+        >>> from poolwise import models
+        >>> models.resnet_18((3, 32, 32), 10).head
+        Linear(in_features=512, out_features=10, bias=True)
     """
     if stem not in get_args(Stem):
         raise ParameterError(f"stem must be one of {', '.join(map(repr, get_args(Stem)))}, not {stem!r}.")

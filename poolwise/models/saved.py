@@ -38,7 +38,7 @@ def read_network(path: str | Path) -> nn.Module:
         ) from error
     if not isinstance(found, nn.Module):
         raise FileError(
-            f"{path}: holds a {type(found).__name__}, not a network. Save the whole of it, with "
+            f"{path}: this is a {type(found).__name__}, not a network. Save the whole network, with "
             "torch.save(network, path), not its weights alone."
         )
     return found

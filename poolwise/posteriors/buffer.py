@@ -1,4 +1,4 @@
-"""Where the predictions of a posterior are put as they are made."""
+"""Room for the predictions of a posterior, in memory or in a mapped file."""
 
 import math
 import os
@@ -14,13 +14,19 @@ from poolwise.errors import FileError
 from poolwise.predictions import Predictions
 
 
-class Sheet:
-    """Room for predictions: in memory if they fit half of the budget, else in a mapped file.
+def check_path(out: Path | None) -> None:
+    """Raise if predictions cannot be written to this file."""
+    if out is not None and (out.suffix != ".npy" or not out.parent.is_dir()):
+        raise FileError(f"out must be a .npy file in a folder that exists, not {out}.")
+
+
+class PredictionBuffer:
+    """Room for predictions: in memory if they fit half of the budget, else in a mapped file. Use as a context.
 
     Args:
         kind: what is written to it.
         shape: `(N, K, C)`.
-        memory: bytes that may be taken.
+        memory: bytes that may be taken; predictions that take more than half of it go to a file.
         out: a `.npy` file for the predictions; without it, what does not fit goes to a temporary file.
     """
 
@@ -39,15 +45,22 @@ class Sheet:
             if hasattr(os, "posix_fallocate"):  # a full disk is then an error now, not a crash when pages are written
                 with self._partial.open("r+b") as file:
                     os.posix_fallocate(file.fileno(), 0, self._partial.stat().st_size)
-        except OSError as error:
-            self.clear()
+        except (OSError, OverflowError, ValueError) as error:  # the last two for sizes that no system has a number for
+            self._clear()
+            reason = getattr(error, "strerror", error)
             raise FileError(
-                f"there is no room for predictions of {size / 1e9:.1f} GB in {folder} ({error.strerror}). "
-                "Free some, or pass out= with a path elsewhere."
+                f"there is no room for predictions of {size / 1e9:.1f} GB in {folder} ({reason}). "
+                "Free some, ask for fewer samples, or pass out= with a path elsewhere."
             ) from error
 
-    def clear(self) -> None:
-        """Remove what is unfinished."""
+    def __enter__(self) -> "PredictionBuffer":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        """Remove a file that is not finished."""
         if self._partial is not None:
             self._partial.unlink(missing_ok=True)
 

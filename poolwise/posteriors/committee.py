@@ -12,9 +12,10 @@ from torch import Tensor
 
 from poolwise import budget
 from poolwise.arrays import Array
-from poolwise.data.examples import Examples, Inputs, as_examples, needed_labels
+from poolwise.data.examples import Examples, as_examples, needed_labels
 from poolwise.errors import EmptyPoolError, LabelError, MissingInputError, ParameterError, StateError
-from poolwise.posteriors.buffer import Sheet
+from poolwise.models import checks
+from poolwise.posteriors.buffer import PredictionBuffer
 from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
 from poolwise.seeding import stream
@@ -41,8 +42,8 @@ class Committee:
     - a `RandomForestClassifier` or `ExtraTreesClassifier`: its trees;
     - a list of classifiers: each fitted on all the data.
 
-    A class that a member has not seen gets the probability zero from it. Tensors and arrays reach the classifiers as
-    `[n, D]` float64 arrays, texts as a list, so that a pipeline may begin with a `TfidfVectorizer`.
+    A member gives the probability zero to a class that it has not seen. Classifiers get tensors and arrays as `[n, D]`
+    float64 arrays, and texts as a list, so that a pipeline may begin with a `TfidfVectorizer`.
 
     Args:
         estimator: one classifier with `predict_proba`, or a list of them; pipelines are classifiers too. They are
@@ -50,6 +51,13 @@ class Committee:
         members: number of bootstrap copies, 10 by default, or of trees, by default what the forest says. The members
             of a list are its classifiers.
         classes: number of classes C; by default that of the data's class names, or else the largest label plus one.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> inputs, labels = np.eye(3).repeat(8, 0), np.arange(3).repeat(8)
+        >>> pw.posteriors.Committee(GaussianNB(), members=4).fit((inputs, labels)).predict(inputs).shape
+        (24, 4, 3)
     """
 
     def __init__(self, estimator: Any, members: int | None = None, *, classes: int | None = None) -> None:
@@ -59,14 +67,19 @@ class Committee:
             raise ParameterError("estimator is an empty list. Pass a classifier, or a list of at least one.")
         if listed and members is not None:
             raise ParameterError(f"members={members!r} cannot be chosen for a list: each classifier in it is a member.")
-        for name, value in (("members", members), ("classes", classes)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ParameterError(f"{name} must be a whole number of at least 1, not {value!r}.")
+        for name, value, most in (("members", members, 10_000), ("classes", classes, None)):
+            if value is not None:
+                checks.count(value, name, most=most)
         self._listed, self._size, self._classes = listed, members, classes
         self._members: list[_Member] = []
         self._C = 0
 
-    def fit(self, data: object, validation: object = None, *, seed: int = 0, report: Report = silent) -> Self:
+    def __repr__(self) -> str:
+        names = ", ".join(type(estimator).__name__ for estimator in self._estimators)
+        fitted = f"{len(self._members)} members, fitted" if self._members else "not fitted"
+        return f"Committee({names}: {fitted})"
+
+    def fit(self, data: Any, validation: Any = None, *, seed: int = 0, report: Report = silent) -> Self:
         """Fit all members on labelled data.
 
         Args:
@@ -92,12 +105,12 @@ class Committee:
         return self
 
     def predict(
-        self, data: object, *, embeddings: bool = False, memory: int | str = budget.DEFAULT, report: Report = silent
+        self, data: Any, *, embeddings: bool = False, memory: int | str = budget.DEFAULT, report: Report = silent
     ) -> Predictions:
         """`[N, K, C]` predictions of K members.
 
-        Classifiers compute in float64 and the result is kept in float32, so the rounding of a product of matrices,
-        which depends on how many rows it has, leaves no trace of the chunks.
+        Classifiers compute in float64 and the result is stored in float32. The rounding of a product of matrices
+        depends on how many rows it has; so rounded, the result does not.
 
         Args:
             data: examples.
@@ -119,22 +132,19 @@ class Committee:
                 "a committee has no embeddings of texts. Add some with predictions.with_embeddings(...)."
             )
         step = budget.block_rows(_TEXT_BYTES if D is None else 8 * D, space)
-        sheet = Sheet("probs", (N, len(self._members), self._C), space)
         features_N_D = np.empty((N, D or 0), np.float32) if embeddings else None
-        try:
+        with PredictionBuffer("probs", (N, len(self._members), self._C), space) as buffer:
             for start in range(0, N, step):
                 rows = slice(start, min(start + step, N))
                 inputs = _read(examples, np.arange(rows.start, rows.stop))
                 for k, member in enumerate(self._members):
-                    sheet.values[rows, k][:, member.classes] = member.classifier.predict_proba(inputs)
+                    buffer.values[rows, k][:, member.classes] = member.classifier.predict_proba(inputs)
                 if features_N_D is not None:
                     features_N_D[rows] = inputs
                 report("predicting", rows.stop, N)
-            return sheet.finish(features_N_D)
-        finally:
-            sheet.clear()
+            return buffer.finish(features_N_D)
 
-    def embed(self, data: object, *, memory: int | str = budget.DEFAULT) -> Array:
+    def embed(self, data: Any, *, memory: int | str = budget.DEFAULT) -> Array:
         """`[N, D]` float32: the inputs themselves, where they are numbers."""
         inputs = _read(examples := as_examples(data), np.arange(len(examples)))
         if isinstance(inputs, list):
@@ -142,14 +152,14 @@ class Committee:
         return inputs.astype(np.float32)
 
     def state(self) -> dict[str, Any]:
-        """All that `predict` depends on: the number of classes and the members, pickled, as joblib would save them.
+        """Everything that `predict` depends on: the number of classes and the members, pickled as joblib would do.
 
         A pickle is a program: load only what you saved yourself, with the version of scikit-learn that saved it.
         """
         return {"classes": self._C, "members": pickle.dumps(self._members)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state; see `state` for what to trust."""
+        """Restore a saved state; see `state` for what to trust."""
         self._C, self._members = int(state["classes"]), pickle.loads(state["members"])
 
     def _count_classes(self, examples: Examples, labels_n: Array) -> int:
@@ -222,5 +232,12 @@ def _bootstrap(labels_n: Array, generator: np.random.Generator) -> Array:
 
 def _read(examples: Examples, indices_n: Array) -> Array | list[str]:
     """Inputs at some positions as scikit-learn takes them."""
-    inputs: Inputs = examples.batch(indices_n)
-    return inputs.flatten(1).double().cpu().numpy() if isinstance(inputs, Tensor) else inputs
+    inputs: Any = examples.batch(indices_n)
+    if isinstance(inputs, Tensor):
+        return inputs.flatten(1).double().cpu().numpy()
+    if not isinstance(inputs, list):
+        raise ParameterError(
+            f"a committee takes one array or texts, and a batch of these examples is a {type(inputs).__name__}. Pass "
+            "one input per example, such as the texts themselves."
+        )
+    return inputs

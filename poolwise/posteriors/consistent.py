@@ -3,14 +3,14 @@
 Its prediction of an example then depends on nothing else: not on the batch the example is in, nor on its place there.
 Joint informations of two examples have no meaning otherwise.
 
-All that happens before the first dropout layer is the same for every sample. It is computed once: a `TorchFunctionMode`
-sees every operation of a forward pass, so the first sample's pass notes the results up to the first dropout layer, and
-the passes of the other samples are handed those results instead of computing them. This works for any module, whatever
-its `forward` does, without tracing.
+Everything before the first dropout layer is the same for all samples, and is computed once. A `TorchFunctionMode` sees
+every operation of a forward pass. The first sample's pass notes the results up to the first dropout layer, and the
+passes of the other samples get those results instead of computing them. This works for any module, whatever its
+`forward` does, without tracing.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_leaves
 
 from poolwise.errors import ParameterError
 from poolwise.models.dropout import Call, controlled, dropout_layers
+from poolwise.models.inputs import NetworkInputs, call, cloned, rows
 from poolwise.models.modes import evaluating
 from poolwise.seeding import stream
 
@@ -92,15 +93,15 @@ class Masks:
 
 
 class _Replay(TorchFunctionMode):
-    """Notes the results of operations up to the first dropout layer, then hands them out again.
+    """Notes the results of operations up to the first dropout layer, and returns them in later passes.
 
     Args:
         inputs: what the module is called with; a module may write over it.
     """
 
-    def __init__(self, inputs: Tensor) -> None:
+    def __init__(self, inputs: NetworkInputs) -> None:
         super().__init__()
-        self._inputs, self._original = inputs, inputs.clone()
+        self._inputs, self._original = inputs, cloned(inputs)
         self._results: list[Any] = []
         self._versions: list[tuple[Tensor, int]] = []
         self._position = 0
@@ -108,7 +109,7 @@ class _Replay(TorchFunctionMode):
         self.layer_depth = 0  # how many dropout layers are being called: 0 or 1
         self.dropped = False  # whether one was reached
 
-    def start(self) -> Tensor:
+    def start(self) -> NetworkInputs:
         """A new forward pass begins: what to call the module with."""
         if self._state == "noting":
             return self._inputs
@@ -117,7 +118,7 @@ class _Replay(TorchFunctionMode):
             return self._inputs
         # Something after the first dropout wrote over what came before: all passes are computed in full.
         self._results, self._versions, self._state = [], [], "computing"
-        return self._original.clone()
+        return cloned(self._original)
 
     def reached_dropout(self) -> None:
         """A dropout layer is called: from here on results differ by sample."""
@@ -125,7 +126,7 @@ class _Replay(TorchFunctionMode):
             raise _not_the_same()
         first, self._state, self.dropped = self._state == "noting", "computing", True
         if first:
-            tensors = [self._inputs, *(leaf for leaf in tree_leaves(self._results) if isinstance(leaf, Tensor))]
+            tensors = [leaf for leaf in tree_leaves([self._inputs, self._results]) if isinstance(leaf, Tensor)]
             self._versions = [(tensor, tensor._version) for tensor in tensors]
 
     def __torch_function__(
@@ -189,16 +190,16 @@ class ConsistentDropout:
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
-    def samples(self, inputs: Tensor, count: int) -> Iterator[Tensor]:
+    def samples(self, inputs: NetworkInputs, count: int) -> Generator[Any, None, None]:
         """The module's output for the same inputs under the masks of sample 0, 1, ..., count - 1."""
         here, replay = self._pass, _Replay(inputs)
-        here.rows, here.replay = len(inputs), replay
+        here.rows, here.replay = rows(inputs), replay
         try:
             for sample in range(count):
                 here.sample = sample
                 given = replay.start()
                 with torch.no_grad(), replay:
-                    output: Tensor = self._module(given)
+                    output = call(self._module, given)
                 if not replay.dropped:
                     raise ParameterError(
                         f"the forward pass of {type(self._module).__name__} calls none of its dropout layers "
@@ -217,16 +218,17 @@ class ConsistentDropout:
         if self._pass.replay is not None:
             self._pass.replay.layer_depth -= 1
 
-    def _draw(self, call: Call, rows: int) -> Tensor | None:
+    def _draw(self, layer_call: Call, count: int) -> Tensor | None:
         if self._pass.sample is None:
             return None
-        if rows != self._pass.rows:
+        if count != self._pass.rows:
             raise ParameterError(
-                f"the dropout layer {call.layer!r} got {rows} rows for {self._pass.rows} examples. Its first axis must "
-                "count the examples (batch_first=True in sequence layers), or one mask for all cannot be drawn."
+                f"the dropout layer {layer_call.layer!r} got {count} rows for {self._pass.rows} examples. Its first "
+                "axis must count the examples (batch_first=True in sequence layers), or one mask for all cannot be "
+                "drawn."
             )
         parameter = next(self._module.parameters(), None)
-        mask = self._masks.draw(call, self._pass.sample)
+        mask = self._masks.draw(layer_call, self._pass.sample)
         return mask if parameter is None else mask.to(parameter)
 
 

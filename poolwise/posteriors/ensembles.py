@@ -4,7 +4,8 @@ import torch
 from torch import nn
 
 from poolwise.errors import ParameterError
-from poolwise.posteriors.posterior import MakeModel, NetworkPosterior, Way
+from poolwise.models.outputs import Outputs
+from poolwise.posteriors.posterior import MakeModel, NetworkPosterior, TrainMembers
 from poolwise.training import Training
 
 
@@ -15,10 +16,22 @@ class DeepEnsemble(NetworkPosterior):
         make_model: a function without arguments that makes a new network.
         members: K, how many networks.
         training: how they are trained.
-        way: `"sequential"`, `"processes"`, `"together"` or `"auto"`, see `NetworkPosterior`.
+        train_members: `"sequential"`, `"processes"` (each member in a process of its own), `"vectorised"` (all as one
+            stacked network; dense layers only), or `"auto"` for the fastest of them.
         threads: PyTorch threads that a member trains on.
-        warm_start: whether a later `fit` goes on from the weights of the one before.
+        warm_start: whether a later `fit` continues from the weights of the one before.
         device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
+        outputs: what the networks put out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
+            if they are probabilities already.
+        way: the former name of `train_members`.
+
+    Example:
+        >>> import torch, poolwise as pw
+        >>> data = torch.randn(30, 4, generator=torch.Generator().manual_seed(0)), torch.arange(30) % 3
+        >>> make_model = lambda: pw.models.mlp((4,), 3, hidden=(8,))
+        >>> posterior = pw.posteriors.DeepEnsemble(make_model, members=2, training=pw.Training(steps=5)).fit(data)
+        >>> posterior.predict(data[0]).shape
+        (30, 2, 3)
     """
 
     def __init__(
@@ -27,10 +40,12 @@ class DeepEnsemble(NetworkPosterior):
         members: int = 5,
         *,
         training: Training | None = None,
-        way: Way = "auto",
+        train_members: TrainMembers = "auto",
         threads: int | None = 1,
         warm_start: bool = False,
         device: str | torch.device = "auto",
+        outputs: Outputs = "auto",
+        way: str | None = None,
     ) -> None:
         _need_function(make_model)
         super().__init__(
@@ -38,10 +53,12 @@ class DeepEnsemble(NetworkPosterior):
             members,
             None,
             training=training,
-            way=way,
+            train_members=train_members,
             threads=threads,
             warm_start=warm_start,
             device=device,
+            outputs=outputs,
+            way=way,
         )
 
 
@@ -55,11 +72,23 @@ class DropoutEnsemble(NetworkPosterior):
         members: how many networks.
         samples: how many masks of each.
         training: how they are trained.
-        way: `"sequential"`, `"processes"`, `"together"` or `"auto"`, see `NetworkPosterior`.
+        train_members: `"sequential"`, `"processes"` (each member in a process of its own), `"vectorised"` (all as one
+            stacked network; dense layers only), or `"auto"` for the fastest of them.
         threads: PyTorch threads that a member trains on.
-        warm_start: whether a later `fit` goes on from the weights of the one before.
+        warm_start: whether a later `fit` continues from the weights of the one before.
         device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
         seed: where the masks come from.
+        outputs: what the networks put out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
+            if they are probabilities already.
+        way: the former name of `train_members`.
+
+    Example:
+        >>> import torch, poolwise as pw
+        >>> data = torch.randn(30, 4, generator=torch.Generator().manual_seed(0)), torch.arange(30) % 3
+        >>> make_model = lambda: pw.models.mlp((4,), 3, hidden=(8,))
+        >>> posterior = pw.posteriors.DropoutEnsemble(make_model, members=2, samples=5, training=pw.Training(steps=5))
+        >>> posterior.fit(data).predict(data[0]).shape
+        (30, 10, 3)
     """
 
     def __init__(
@@ -69,11 +98,13 @@ class DropoutEnsemble(NetworkPosterior):
         samples: int = 20,
         *,
         training: Training | None = None,
-        way: Way = "auto",
+        train_members: TrainMembers = "auto",
         threads: int | None = 1,
         warm_start: bool = False,
         device: str | torch.device = "auto",
         seed: int = 0,
+        outputs: Outputs = "auto",
+        way: str | None = None,
     ) -> None:
         _need_function(make_model)
         super().__init__(
@@ -81,11 +112,13 @@ class DropoutEnsemble(NetworkPosterior):
             members,
             samples,
             training=training,
-            way=way,
+            train_members=train_members,
             threads=threads,
             warm_start=warm_start,
             device=device,
             seed=seed,
+            outputs=outputs,
+            way=way,
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from poolwise import budget
 from poolwise.arrays import Array
+from poolwise.data.batches import Data
 from poolwise.data.examples import Examples, Subset, as_examples
 from poolwise.errors import EmptyPoolError, FileError, MissingInputError
 from poolwise.posteriors.posterior import Posterior
@@ -16,8 +17,8 @@ from poolwise.predictions import Predictions, ShardWriter
 from poolwise.predictions.manifest import PART
 from poolwise.progress import Report, silent
 
-# How many examples are predicted first, to know how many samples and classes there are; and how many of those in a
-# folder are predicted again, to see that they were predicted from the same model and the same data.
+# How many examples are predicted first, to learn how many samples and classes there are; and how many of those in a
+# folder are predicted again, to check that they come from the same model and the same data.
 _PROBES = 64
 # Log-probabilities are the same if they differ by no more than this, absolute and relative: float16 rounds to 2^-11,
 # and networks round otherwise in chunks of another size.
@@ -26,7 +27,7 @@ _ROUNDING = 2e-3, 4e-3
 
 def write_predictions(
     posterior: Posterior,
-    data: object,
+    data: Data,
     folder: str | Path,
     *,
     dtype: Literal["float16", "float32"] = "float16",
@@ -36,22 +37,29 @@ def write_predictions(
     memory: int | str = budget.DEFAULT,
     report: Report = silent,
 ) -> Predictions:
-    """Predict into a folder, one shard at a time; what the folder holds already is not predicted again.
+    """Predict into a folder, one shard at a time; shards that are in the folder already are not predicted again.
 
-    The result is that of `posterior.predict(data)`, rounded to `dtype`. After a crash, the same call goes on with the
-    first shard that is missing. A few examples are predicted anew and compared with what is there, so that a folder
-    never holds predictions of two models.
+    The result is that of `posterior.predict(data)`, rounded to `dtype`. After a crash, the same call resumes with the
+    first missing shard. A few examples are predicted again and compared with the shards in the folder, so that it never
+    mixes the predictions of two models.
 
     Args:
         posterior: a model that is trained.
         data: examples; every reading of one must give the same.
-        folder: where to write; made if it is not there.
+        folder: where to write; it is made if it does not exist.
         dtype: the type to store log-probabilities in. Float16 keeps three digits of a probability.
         rows_per_shard: how many examples go into one file; None for about 64 MB.
         embeddings: whether to write embeddings as well, for the methods that need them.
         ids: `[N]` names of the examples, such as file names, which selections from the folder then show.
-        memory: working memory, in bytes or as `"2GB"`: of the predictions, one shard is held at a time.
+        memory: working memory, in bytes or as `"2GB"`: one shard of predictions is in memory at a time.
         report: told about progress.
+
+    Example:
+        >>> import tempfile, torch, poolwise as pw
+        >>> posterior = pw.posteriors.MCDropout(pw.models.mlp((4,), 3), samples=5)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pw.write_predictions(posterior, torch.zeros(6, 4), folder + "/preds").shape
+        (6, 5, 3)
     """
     examples, space = as_examples(data), budget.parse(memory)
     with begin(posterior, examples, folder, dtype, rows_per_shard, embeddings, space, ids) as writer:
@@ -79,7 +87,7 @@ def begin(
     memory: int,
     ids: Sequence[str] | None = None,
 ) -> Iterator[ShardWriter]:
-    """A writer of a folder, which may hold shards of the same model and data already and no others."""
+    """A writer of a folder, which may have shards of the same model and data already, and no others."""
     probed = probe(posterior, examples, embeddings, memory)
     width = _needed_embeddings(probed).shape[1] if embeddings else None
     shape = len(examples), *probed.shape[1:]
@@ -134,7 +142,7 @@ def _log_probs(predictions: Predictions, dtype: str) -> Array:
 
 
 def _check_same(folder: Path, writer: ShardWriter, posterior: Posterior, examples: Examples, memory: int) -> None:
-    """Raise if what is written already is not what the model says of the data now."""
+    """Raise if the shards already written are not what the model predicts for the data now."""
     written = sorted({*range(writer.count)} - {*writer.missing})
     if not written:
         return

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from poolwise.models.outputs import Outputs
 from poolwise.posteriors.posterior import MakeModel, NetworkPosterior
 from poolwise.training import Training
 
@@ -19,9 +20,17 @@ class MCDropout(NetworkPosterior):
         samples: K, how many masks.
         training: how the network is trained.
         threads: PyTorch threads to train on; None for what PyTorch is set to.
-        warm_start: whether a later `fit` goes on from the weights of the one before.
+        warm_start: whether a later `fit` continues from the weights of the one before.
         device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
         seed: where the masks come from.
+        outputs: what the network puts out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
+            if they are probabilities already.
+
+    Example:
+        >>> import torch, poolwise as pw
+        >>> network = pw.models.mlp((4,), 3, hidden=(8,))
+        >>> pw.posteriors.MCDropout(network, samples=20).predict(torch.zeros(5, 4)).shape
+        (5, 20, 3)
     """
 
     def __init__(
@@ -34,6 +43,7 @@ class MCDropout(NetworkPosterior):
         warm_start: bool = False,
         device: str | torch.device = "auto",
         seed: int = 0,
+        outputs: Outputs = "auto",
     ) -> None:
         super().__init__(
             model,
@@ -44,4 +54,5 @@ class MCDropout(NetworkPosterior):
             warm_start=warm_start,
             device=device,
             seed=seed,
+            outputs=outputs,
         )

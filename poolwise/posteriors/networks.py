@@ -1,6 +1,6 @@
-"""What all posteriors made of networks share: prediction in chunks, embeddings, and where the results are put."""
+"""What all posteriors made of networks share: prediction in chunks, and embeddings."""
 
-import threading
+import copy
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -9,16 +9,16 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples, TensorExamples
-from poolwise.errors import FileError, ParameterError, ShapeError
-from poolwise.models.inputs import layout, network_inputs
+from poolwise.errors import ShapeError
+from poolwise.models.inputs import NetworkInputs, Reading, call, cloned, network_inputs, rows
+from poolwise.models.last_layer import penultimate
 from poolwise.models.modes import evaluating
+from poolwise.models.outputs import PROBED, Outputs, Watch, as_logits, raw_tensor
 from poolwise.parallel import one_thread_an_operation, ordered_map
-from poolwise.posteriors.buffer import Sheet
+from poolwise.posteriors.buffer import PredictionBuffer, check_path
 from poolwise.posteriors.consistent import ConsistentDropout
 from poolwise.posteriors.thinned import ThinnedDropout, can_be_thinned
 from poolwise.predictions import Predictions
@@ -27,9 +27,9 @@ from poolwise.seeding import child_seed
 
 Result = TypeVar("Result")
 
-# A chunk has at most so many rows, and its largest intermediate result takes at most this much (bytes). What is larger
-# than the threshold of the C library (32 MB) is given back to the system and fetched again, page by page, at every
-# operation: chunks of 1,024 rows take twice the time of chunks of 256. A memory budget can make chunks smaller.
+# The most rows of a chunk, and the most that its largest intermediate result may take (bytes). The C library gives
+# larger results (from 32 MB) back to the system and fetches them again, page by page, at every operation: chunks of
+# 1,024 rows take twice the time of chunks of 256. A memory budget can make chunks smaller.
 _LARGEST = 1 << 24
 _ROWS = 256
 
@@ -38,20 +38,32 @@ _READ_ONCE = 1 << 29
 
 
 class Sampler:
-    """From inputs to the outputs of K posterior samples: networks, or networks × dropout masks. Use as a context.
+    """From inputs to the logits of K posterior samples: networks, or networks × dropout masks. Use as a context.
+
+    A network that is on another device is copied; the caller's stays where it is, and as it is.
 
     Args:
         networks: trained networks.
         masks: how many dropout masks of each, or None for no dropout.
         seed: where the masks come from.
+        device: where to run; None for where the networks are.
+        outputs: what the networks put out.
     """
 
-    def __init__(self, networks: Sequence[nn.Module], masks: int | None = None, seed: int = 0) -> None:
-        self._networks, self._masks = networks, masks
+    def __init__(
+        self,
+        networks: Sequence[nn.Module],
+        masks: int | None = None,
+        seed: int = 0,
+        device: torch.device | None = None,
+        outputs: Outputs = "auto",
+    ) -> None:
+        self.networks = [_on(network, device) for network in networks]
+        self._masks, self.outputs = masks, outputs
         self.count = len(networks) * (masks or 1)
         self._dropouts: list[ConsistentDropout] = []
         self._thinned: list[dict[int, ThinnedDropout]] = []  # by the number of axes of the inputs
-        for member, network in enumerate(networks if masks else []):
+        for member, network in enumerate(self.networks if masks else []):
             source = child_seed(seed, "masks", member)
             self._dropouts.append(ConsistentDropout(network, source))
             ranks = [rank for rank in (2, 4) if can_be_thinned(network, rank)]
@@ -59,7 +71,7 @@ class Sampler:
 
     def __enter__(self) -> "Sampler":
         with ExitStack() as stack:
-            for network in self._networks:
+            for network in self.networks:
                 stack.enter_context(evaluating(network))
             for dropout in self._dropouts:
                 stack.enter_context(dropout)
@@ -69,85 +81,102 @@ class Sampler:
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
-    def samples(self, inputs: Tensor) -> Generator[Tensor, None, None]:
+    def samples(self, inputs: NetworkInputs) -> Generator[Tensor, None, None]:
         """K times `[n, C]` logits, network by network."""
+        for output in self._samples(inputs):
+            yield as_logits(output, rows(inputs), self.outputs)
+
+    def _samples(self, inputs: NetworkInputs) -> Generator[Any, None, None]:
         for dropout, thinned in zip(self._dropouts, self._thinned, strict=True):
-            yield from thinned.get(inputs.ndim, dropout).samples(inputs.clone(), self._masks or 1)
+            thin = thinned.get(inputs.ndim) if isinstance(inputs, Tensor) else None
+            if thin is not None and isinstance(inputs, Tensor):
+                yield from thin.samples(inputs.clone(), self._masks or 1)
+            else:
+                yield from dropout.samples(cloned(inputs), self._masks or 1)
         if not self._dropouts:
             with torch.no_grad():
-                yield from (network(inputs.clone()) for network in self._networks)  # one may write over its inputs
+                yield from (call(network, cloned(inputs)) for network in self.networks)
 
-    def features(self, inputs: Tensor) -> Tensor:
+    def refuse_probabilities(self, inputs: NetworkInputs) -> None:
+        """Raise if a network puts out probabilities where logits are expected, judged by its first sample."""
+        for member, network in enumerate(self.networks):
+            with Watch() as watch, torch.no_grad():
+                if self._dropouts:
+                    with closing(self._dropouts[member].samples(cloned(inputs), 1)) as samples:
+                        output = next(samples)
+                else:
+                    output = call(network, cloned(inputs))
+            watch.refuse_probabilities(network, raw_tensor(output, rows(inputs)))
+
+    def features(self, inputs: NetworkInputs) -> Tensor:
         """`[n, D]` embeddings: what goes into the last layer of each network without dropout, side by side."""
-        return torch.cat([penultimate(network, inputs.clone())[1] for network in self._networks], 1)
+        return torch.cat([penultimate(network, cloned(inputs))[1] for network in self.networks], 1)
 
-    def both(self, inputs: Tensor) -> tuple[Iterable[Tensor], Tensor]:
-        """Samples and features, without dropout in one pass."""
+    def both(self, inputs: NetworkInputs) -> tuple[Iterable[Tensor], Tensor]:
+        """Samples and features; where there is no dropout, in one pass."""
         if self._dropouts:
             return self.samples(inputs), self.features(inputs)
-        outputs, features = zip(*(penultimate(network, inputs.clone()) for network in self._networks), strict=True)
-        return outputs, torch.cat(features, 1)
+        results = [penultimate(network, cloned(inputs)) for network in self.networks]
+        logits = [as_logits(output, rows(inputs), self.outputs) for output, _, _ in results]
+        return logits, torch.cat([features for _, features, _ in results], 1)
+
+
+def _on(network: nn.Module, device: torch.device | None) -> nn.Module:
+    """The network if it is on that device, else a copy there."""
+    tensors = [*network.parameters(), *network.buffers()]
+    if device is None or all(tensor.device.type == device.type for tensor in tensors):
+        indices = {tensor.device.index for tensor in tensors}
+        if device is None or device.index is None or indices <= {device.index}:
+            return network
+    return copy.deepcopy(network).to(device)
 
 
 def predict(
-    sampler: Sampler,
-    data: Examples,
-    device: torch.device,
-    memory: int,
-    out: Path | None,
-    embeddings: bool,
-    report: Report,
+    sampler: Sampler, data: Examples, memory: int, out: Path | None, embeddings: bool, report: Report
 ) -> Predictions:
     """Predictions of all examples, in memory if they fit half of the budget, else in a mapped file.
 
-    Chunks run at the same time on as many threads as PyTorch is allowed, each operation on one: faster than operations
-    split over threads, on a busy machine by far, and no number depends on how many threads there are.
+    Chunks run at the same time on as many threads as PyTorch is allowed, each operation on one. That is faster than
+    operations split over threads, on a busy machine by far, and no number depends on how many threads there are.
 
     Args:
         sampler: the posterior samples.
         data: examples.
-        device: where the networks are.
         memory: bytes that this call may take.
         out: a `.npy` file for the predictions; without it, what does not fit goes to a temporary file.
         embeddings: whether to keep embeddings as well.
         report: told about progress.
     """
-    if out is not None and (out.suffix != ".npy" or not out.parent.is_dir()):
-        raise FileError(f"out must be a .npy file in a folder that exists, not {out}.")
-    sheet: Sheet | None = None
-    features_N_D: Array | None = None
+    check_path(out)
 
-    def work(inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+    def work(inputs: NetworkInputs) -> tuple[Tensor, Tensor | None]:
         samples, features_n_D = sampler.both(inputs) if embeddings else (sampler.samples(inputs), None)
         log_probs = torch.empty(0)
         for k, logits_n_C in enumerate(samples):
             if k == 0:
-                log_probs = torch.empty(len(inputs), sampler.count, logits_n_C.shape[1])
+                log_probs = torch.empty(rows(inputs), sampler.count, logits_n_C.shape[1])
             log_probs[:, k] = logits_n_C.float().log_softmax(1)
         return log_probs, None if features_n_D is None else features_n_D.float().cpu()
 
-    try:
-        with closing(_chunks(sampler, data, device, memory, work, report)) as chunks:
-            for rows, (log_probs_n_K_C, features_n_D) in chunks:
-                if sheet is None:
-                    _, K, C = log_probs_n_K_C.shape
-                    sheet = Sheet("log-probs", (len(data), K, C), memory, out)
-                sheet.values[rows] = log_probs_n_K_C.numpy()
-                if features_n_D is not None:
-                    features_N_D = _put(features_N_D, rows, features_n_D.numpy(), len(data))
-        assert sheet is not None
-        return sheet.finish(features_N_D)
-    finally:
-        if sheet is not None:
-            sheet.clear()
+    with one_thread_an_operation():
+        plan = _Plan(sampler, data, memory)
+        with PredictionBuffer("log-probs", (len(data), sampler.count, plan.classes), memory, out) as buffer:
+            features_N_D: Array | None = None
+            with closing(plan.results(work, report)) as chunks:
+                for positions, (log_probs_n_K_C, features_n_D) in chunks:
+                    buffer.values[positions] = log_probs_n_K_C.numpy()
+                    if features_n_D is not None:
+                        features_N_D = _put(features_N_D, positions, features_n_D.numpy(), len(data))
+            return buffer.finish(features_N_D)
 
 
-def embed(sampler: Sampler, data: Examples, device: torch.device, memory: int) -> Array:
+def embed(sampler: Sampler, data: Examples, memory: int) -> Array:
     """`[N, D]` float32 embeddings of all examples."""
-    work = lambda inputs: sampler.features(inputs).float().cpu().numpy()  # noqa: E731
     features_N_D: Array | None = None
-    for rows, part_n_D in _chunks(sampler, data, device, memory, work, silent):
-        features_N_D = _put(features_N_D, rows, part_n_D, len(data))
+    with one_thread_an_operation():
+        plan = _Plan(sampler, data, memory)
+        for positions, part_n_D in plan.results(lambda inputs: sampler.features(inputs).float().cpu().numpy(), silent):
+            features_N_D = _put(features_N_D, positions, part_n_D, len(data))
     assert features_N_D is not None
     return features_N_D
 
@@ -160,120 +189,66 @@ def _put(whole_N: Array | None, rows: Array, part_n: Array, count: int) -> Array
     return whole_N
 
 
-def _chunks(
-    sampler: Sampler,
-    data: Examples,
-    device: torch.device,
-    memory: int,
-    work: Callable[[Tensor], Result],
-    report: Report,
-) -> Generator[tuple[Array, Result], None, None]:
-    """A function's results on all inputs, chunk by chunk, with the positions in the data that they are of.
+class _Plan:
+    """Which examples go through the networks together, found out with a few of them.
 
     Inputs that differ in length are read longest first, so that those of a chunk need little padding.
+
+    Args:
+        sampler: the posterior samples.
+        data: examples.
+        memory: bytes that may be taken.
     """
-    if not len(data):
-        raise ShapeError("there are no examples to predict.")
-    lengths_N: Array | None = getattr(data, "lengths", None)
-    order_N = np.arange(len(data)) if lengths_N is None else np.argsort(-lengths_N, kind="stable")
-    with one_thread_an_operation():
-        step = _rows_a_chunk(sampler, data, order_N, device, memory)
-        parts = [order_N[start : start + step] for start in range(0, len(data), step)]
-        inputs = _Inputs(data, parts, device)
-        results = ordered_map(work, inputs) if device.type == "cpu" else map(work, inputs)
+
+    def __init__(self, sampler: Sampler, data: Examples, memory: int) -> None:
+        if not len(data):
+            raise ShapeError("there are no examples to predict.")
+        lengths_N: Array | None = getattr(data, "lengths", None)
+        order_N = np.arange(len(data)) if lengths_N is None else np.argsort(-lengths_N, kind="stable")
+        few = data.batch(order_N[:4])
+        self._data, self._reading = data, Reading.of(sampler.networks[0], few)
+        probe = self._reading(few)
+        with Watch() as watch, closing(sampler.samples(probe)) as samples:
+            logits = next(samples)
+        self.classes: int = logits.shape[1]
+        per_row: int = max(1, watch.bytes // rows(probe), 4 * sampler.count * self.classes)
+        step = max(1, min(_ROWS, min(_LARGEST, memory // 16) // per_row))
+        self._chunks = [order_N[start : start + step] for start in range(0, len(data), step)]
+        if sampler.outputs == "auto":
+            sampler.refuse_probabilities(self._reading(data.batch(order_N[: min(step, PROBED)])))
+
+    def results(
+        self, work: Callable[[NetworkInputs], Result], report: Report
+    ) -> Generator[tuple[Array, Result], None, None]:
+        """A function's results on all inputs, chunk by chunk, each with the positions in the data that it is of."""
+        inputs = _Inputs(self._data, self._chunks, self._reading)
+        results = ordered_map(work, inputs) if self._reading.device.type == "cpu" else map(work, inputs)
         done = 0
-        for rows, result in zip(parts, results, strict=True):
-            yield rows, result
-            done += len(rows)
-            report("predicting", done, len(data))
+        for positions, result in zip(self._chunks, results, strict=True):
+            yield positions, result
+            done += len(positions)
+            report("predicting", done, len(self._data))
 
 
-def read(data: Examples, indices_n: Array, device: torch.device) -> Tensor:
-    """Inputs as a network on that device takes them."""
-    return layout(network_inputs(data.batch(indices_n)).to(device))
+class _Inputs(Sequence[NetworkInputs]):
+    """The inputs of each chunk, read when they are asked for: by the thread that asks, which a data set may rely on."""
+
+    def __init__(self, data: Examples, chunks: Sequence[Array], reading: Reading) -> None:
+        self._data, self._chunks, self._reading = data, chunks, reading
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def __getitem__(self, chunk: int) -> NetworkInputs:  # type: ignore[override]
+        return self._reading(self._data.batch(self._chunks[chunk]))
 
 
 def read_once(data: Examples) -> Examples:
-    """The same examples with their inputs in one tensor, unless that would be too large, or they are token ids."""
-    if not len(data) or isinstance(data, TensorExamples):
+    """The same examples with their inputs in one tensor, unless they are too large, named, or differ in length."""
+    if not len(data) or isinstance(data, TensorExamples) or getattr(data, "lengths", None) is not None:
         return data
     first = network_inputs(data.batch(np.arange(1)))
-    if not first.is_floating_point() or first.nbytes * len(data) > _READ_ONCE:
+    if not isinstance(first, Tensor) or first.nbytes * len(data) > _READ_ONCE:
         return data
-    return TensorExamples(network_inputs(data.batch(np.arange(len(data)))), data.labels, data.class_names)
-
-
-def choose_device(device: str | torch.device) -> torch.device:
-    """A device; `"auto"` is the GPU if there is one."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(device)
-
-
-def penultimate(network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """A network's output, and `[n, D]` what goes into its last layer.
-
-    That is its attribute `head` if it is linear, else the linear layer that is called last.
-    """
-    head = getattr(network, "head", None)
-    layers = [head] if isinstance(head, nn.Linear) else [m for m in network.modules() if isinstance(m, nn.Linear)]
-    seen: list[Tensor] = []
-    caller = threading.get_ident()
-
-    def keep(_: nn.Module, arguments: tuple[Tensor, ...]) -> None:
-        if threading.get_ident() == caller:
-            seen[:] = [arguments[0]]
-
-    handles = [layer.register_forward_pre_hook(keep) for layer in layers]
-    try:
-        with torch.no_grad():
-            output: Tensor = network(inputs)
-    finally:
-        for handle in handles:
-            handle.remove()
-    if not seen:
-        raise ParameterError(
-            f"{type(network).__name__} calls no linear layer, so it has no embeddings. Methods that need embeddings "
-            "want a network that ends in nn.Linear."
-        )
-    return output, seen[0].flatten(1)
-
-
-class _Inputs(Sequence[Tensor]):
-    """The inputs of each chunk, read when they are asked for: by the thread that asks, which a data set may rely on."""
-
-    def __init__(self, data: Examples, parts: Sequence[Array], device: torch.device) -> None:
-        self._data, self._parts, self._device = data, parts, device
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def __getitem__(self, part: int) -> Tensor:  # type: ignore[override]
-        return read(self._data, self._parts[part], self._device)
-
-
-class _Meter(TorchFunctionMode):
-    """Finds the size of the largest intermediate result."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bytes = 0
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        result = func(*args, **kwargs or {})
-        self.bytes = max([self.bytes, *(leaf.nbytes for leaf in tree_leaves(result) if type(leaf) is Tensor)])
-        return result
-
-
-def _rows_a_chunk(sampler: Sampler, data: Examples, order_N: Array, device: torch.device, memory: int) -> int:
-    """How many rows may go through the networks at a time, from the size of the results of the first."""
-    probe = read(data, order_N[:4], device)
-    with _Meter() as meter, closing(sampler.samples(probe)) as samples:
-        logits = next(samples)
-    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(probe):
-        kind = f"a tensor {list(logits.shape)}" if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
-        raise ShapeError(f"a network must put out a tensor [examples, classes], here [{len(probe)}, C], not {kind}.")
-    per_row: int = max(1, meter.bytes // len(probe), 4 * sampler.count * logits.shape[1])
-    return max(1, min(_ROWS, min(_LARGEST, memory // 16) // per_row))
+    inputs = network_inputs(data.batch(np.arange(len(data))))
+    return TensorExamples(inputs, data.labels, data.class_names) if isinstance(inputs, Tensor) else data

@@ -1,8 +1,8 @@
-"""MC dropout by smaller networks: what a sample drops is left out of its layers, not computed and multiplied by zero.
+"""MC dropout by smaller networks: dropped units are left out of the layers, not computed and multiplied by zero.
 
 With half of the channels dropped, a convolution between two dropout layers takes a quarter of the arithmetic. The
-result is that of `ConsistentDropout` up to rounding, by the same masks. It is possible where layers stand in a plain
-row and what lies between a layer and its dropout passes zeros and positive factors through, as ReLU and max-pooling do.
+result is that of `ConsistentDropout` with the same masks, up to rounding. It needs a plain sequence of layers, and only
+functions between a layer and its dropout that pass zeros and positive factors through, as ReLU and max-pooling do.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _DROPPING = (nn.Dropout, nn.Dropout2d)
 
 
 def can_be_thinned(network: nn.Module, rank: int) -> bool:
-    """Whether a network is a plain row of layers that this file knows, with dropout of whole channels or features.
+    """Whether a network is a plain sequence of layers that this file knows, with dropout of whole channels or features.
 
     Args:
         network: the network.
@@ -81,7 +81,7 @@ class ThinnedDropout:
 
     def _run(self, x: Tensor, sample: int) -> Tensor:
         units = x.shape[1]  # of the whole network, at the layer that is reached
-        kept = torch.arange(units)  # which of them x holds
+        kept = torch.arange(units)  # which of them are in x
         scale = 1.0  # what x is still to be multiplied by
         left_out: str | None = None  # the dropout layer whose units were left out before it is reached
         for position, (name, layer) in enumerate(self._layers):

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from poolwise.testing.methods import check_method
+    from poolwise.testing.posteriors import check_posterior
 
-__all__ = ["check_method"]
+__all__ = ["check_method", "check_posterior"]
 
-_HOMES = {"check_method": "poolwise.testing.methods"}
+_HOMES = {"check_method": "poolwise.testing.methods", "check_posterior": "poolwise.testing.posteriors"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,50 @@
+"""What every posterior does: five methods, and nothing else is asked of one."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, Self, runtime_checkable
+
+from poolwise import budget
+from poolwise.arrays import Array
+from poolwise.predictions import Predictions
+from poolwise.progress import Report, silent
+
+
+@runtime_checkable
+class Posterior(Protocol):
+    """From labelled data to a distribution over models, and from that to predictions.
+
+    Any object with these five methods is a posterior. `BasePosterior` has all but two of them, and
+    `poolwise.testing.check_posterior` tests the promises made here.
+
+    One method is optional: `on(device)`, a copy of the posterior on another device. It is called before a posterior is
+    sent to another machine.
+
+    Example:
+        >>> import poolwise as pw
+        >>> isinstance(pw.posteriors.from_callable(lambda inputs: ...), pw.posteriors.Posterior)
+        True
+    """
+
+    def fit(self, data: Any, validation: Any = None, *, seed: int = 0, report: Report = silent) -> Self:
+        """Train on labelled data and return the posterior itself; on the same seed, the result is the same."""
+
+    def predict(
+        self, data: Any, *, embeddings: bool = False, memory: int | str = budget.DEFAULT, report: Report = silent
+    ) -> Predictions:
+        """`[N, K, C]` predictions, in the order of the data; sample k is the same model for every example."""
+
+    def embed(self, data: Any, *, memory: int | str = budget.DEFAULT) -> Array:
+        """`[N, D]` float32 embeddings, the same that `predict(..., embeddings=True)` adds."""
+
+    def state(self) -> dict[str, Any]:
+        """Everything that `predict` depends on, to be saved."""
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Restore a saved state."""
+
+
+def placed(posterior: Posterior, device: str) -> Posterior:
+    """The posterior on a device, if it has a say in where it runs."""
+    on = getattr(posterior, "on", None)
+    moved: Posterior = posterior if on is None else on(device)
+    return moved
