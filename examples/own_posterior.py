@@ -31,7 +31,7 @@ class BayesianRegression(pw.posteriors.BasePosterior):
 
 digits = load_digits()
 inputs, labels = digits.data / 16, digits.target
-check_posterior(lambda: BayesianRegression(10, samples=5), (inputs[:200], labels[:200]))
+check_posterior(BayesianRegression(10, samples=5), (inputs[:200], labels[:200]))
 
 for method in ("random", "posterior-coverage"):
     pool = pw.Pool(inputs[:1200], classes=10)
