@@ -1,33 +1,48 @@
-# Everything a user or CI runs. The environment is made once, in .venv, and made again when its inputs change.
+# Everything a user or CI runs. The environment is made once, in .venv, and updated when its inputs change.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs paper bench clean
 .DEFAULT_GOAL := demo
 
-$(VENV)/ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+# Each command installs only what it needs: $(call install,EXTRAS).
+define install
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(1)]'
 	touch $@
+endef
 
-demo: $(VENV)/ready  ## active learning on scikit-learn's digits, six methods, three seeds; writes demo/report
+$(VENV)/demo-ready: pyproject.toml constraints.txt
+	$(call install,plot)
+
+$(VENV)/dev-ready: pyproject.toml constraints.txt
+	$(call install,dev)
+
+demo: $(VENV)/demo-ready  ## active learning on scikit-learn's digits; writes demo/report
 	$(BIN)/poolwise run configs/digits.toml -o demo/runs --jobs 2
 	$(BIN)/poolwise report demo/runs -o demo/report
 
-test: $(VENV)/ready  ## all tests
-	$(BIN)/python -m pytest
+test: $(VENV)/dev-ready  ## all tests, on two processes
+	$(BIN)/python -m pytest -n 2
 
-check: $(VENV)/ready  ## format, lint, types, tests with warnings as errors
+check: $(VENV)/dev-ready  ## format, lint, types, tests with warnings as errors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -W error -m pytest
+	$(BIN)/python -W error -m pytest -n 2
+
+docs: $(VENV)/dev-ready  ## build the documentation site into site/
+	$(BIN)/mkdocs build --strict
+
+paper: $(VENV)/dev-ready  ## a quick tour of the paper: what each figure costs, then one of them in small
+	$(BIN)/python -m paper --list
+	$(BIN)/python -m paper table-2 -o runs
 
 bench:  ## compare with other packages; writes docs/benchmarks.md, .json and .png
 	sh benchmarks/setup.sh $(PYTHON) .venv-bench
 	.venv-bench/bin/python -m benchmarks.run
 
 clean:  ## remove everything that was made, except benchmark predictions
-	rm -rf $(VENV) .venv-bench demo build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench demo site build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection, testing
     from poolwise.data.pool import Pool
-    from poolwise.errors import PrefilterWarning, SaturationWarning
+    from poolwise.errors import LayoutWarning, PrefilterWarning, SaturationWarning
     from poolwise.learning import stopping
     from poolwise.learning.learner import ActiveLearner
     from poolwise.learning.query import Query
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from poolwise.selection.task import Picks, Task
     from poolwise.training import Training
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ActiveLearner",
     "Batch",
     "Diagnostics",
     "GreedyObjective",
+    "LayoutWarning",
     "Method",
     "Picks",
     "Pool",
@@ -64,6 +65,7 @@ _HOMES = {
     "Batch": "poolwise.selection.batch",
     "Diagnostics": "poolwise.selection.batch",
     "GreedyObjective": "poolwise.selection.objective",
+    "LayoutWarning": "poolwise.errors",
     "Method": "poolwise.selection.registry",
     "Picks": "poolwise.selection.task",
     "Pool": "poolwise.data.pool",

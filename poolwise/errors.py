@@ -29,6 +29,14 @@ class NotNormalisedError(InputError):
     """Probabilities do not sum to one over the classes, or are negative."""
 
 
+class PositionError(InputError, IndexError):
+    """A position is outside the pool, or a mask is not as long as the pool."""
+
+
+class NotEnoughMemoryError(PoolwiseError, MemoryError):
+    """An array was asked for that does not fit the memory of this machine."""
+
+
 class BatchSizeError(InputError):
     """The batch size is not a whole number between 1 and the number of points to choose from."""
 
@@ -83,6 +91,10 @@ class FileError(InputError):
 
 class ClusterError(PoolwiseError):
     """The machines that share the work do not answer, lack something, or have lost what they held."""
+
+
+class LayoutWarning(UserWarning):
+    """The axes of predictions look as if they were in another order than `layout` says."""
 
 
 class PluginWarning(UserWarning):

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 
+from poolwise.budget import shorten
 from poolwise.errors import ParameterError
 
 REQUIRED = inspect.Parameter.empty
@@ -61,9 +62,7 @@ class Parameter:
         raise self._refusal(text, method)
 
     def _refusal(self, value: object, method: str) -> ParameterError:
-        shown = repr(value)
-        shown = shown if len(shown) <= 200 else f"{shown[:200]}…"
-        text = f"{method}: {self.name} must be {_describe(self.annotation)}, not {shown}. {self.help}"
+        text = f"{method}: {self.name} must be {_describe(self.annotation)}, not {shorten(value)}. {self.help}"
         return ParameterError(text.rstrip())
 
 
@@ -146,7 +145,8 @@ def _fits(value: object, annotation: Any) -> bool:
     if get_origin(annotation) in (typing.Union, types.UnionType):
         return any(_fits(value, option) for option in get_args(annotation))
     if annotation is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        within_range = not isinstance(value, int) or abs(value) <= 10**308  # a larger one cannot become a float
+        return isinstance(value, int | float) and not isinstance(value, bool) and within_range
     if annotation is int:
         return isinstance(value, int) and not isinstance(value, bool)
     if annotation is None:

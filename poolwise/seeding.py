@@ -9,6 +9,7 @@ from numbers import Integral
 import numpy as np
 import torch
 
+from poolwise.budget import shorten
 from poolwise.errors import ParameterError
 
 
@@ -20,7 +21,7 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
         names: what the stream is for, such as `"gumbel"` or `("pick", 17)`.
     """
     if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-        raise ParameterError(f"seed must be a whole number of at least 0, not {seed!r}. Try seed=0.")
+        raise ParameterError(f"seed must be a whole number of at least 0, not {shorten(seed)}. Try seed=0.")
     keys = [name if isinstance(name, int) else zlib.crc32(name.encode()) for name in names]
     return np.random.default_rng(np.random.SeedSequence(int(seed), spawn_key=keys))
 

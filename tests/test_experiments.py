@@ -311,7 +311,7 @@ def test_interrupted_from_the_keyboard_it_says_how_to_go_on(config_file, tmp_pat
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
-        assert "same command goes on" in process.stderr.read().decode()
+        assert "same command resumes" in process.stderr.read().decode()
 
 
 # Commands

@@ -32,13 +32,6 @@ from poolwise.selection.catalogue import listing
 X = pool(80, 5, 4)
 
 
-@pytest.fixture(autouse=True)
-def _registry(monkeypatch):
-    """What a test registers is forgotten afterwards."""
-    pw.methods()  # all that are built in are registered first
-    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
-
-
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A package of somebody else: writes its module and, if wanted, its entry points, as pip would."""
@@ -571,8 +564,8 @@ def test_engine_is_an_old_name_of_evaluation(run, tmp_path):
     with pytest.raises(ParameterError, match="no parameter 'engine'"):
         pw.select(X, 6, "bald", engine="full")
     np.save(tmp_path / "x.npy", X)
-    with pytest.warns(DeprecationWarning, match="evaluation"):
-        run("select", tmp_path / "x.npy", "--method", "lbb", "-b", 4, "-p", "engine=full")
+    said = run("select", tmp_path / "x.npy", "--method", "lbb", "-b", 4, "-p", "engine=full").err
+    assert "warning: the parameter engine is called evaluation now" in said
     with pytest.warns(DeprecationWarning, match="evaluation"):
         assert len(learner("lbb", None, engine="full").query()) == 5
 

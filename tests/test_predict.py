@@ -1,5 +1,6 @@
 """From a model and data to a folder of predictions, whatever happens on the way."""
 
+import csv
 import json
 import os
 import signal
@@ -183,6 +184,34 @@ def test_a_saved_learner_predicts_and_selects(run, tmp_path):
     assert [pick["index"] for pick in picks] == expected.indices.tolist()
 
 
+def test_names_of_images_and_of_rows_are_kept_with_the_predictions(run, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "photos").mkdir()
+    draw = np.random.default_rng(0)
+    for name in ("dog", "cat", "bird", "fish"):
+        image.fromarray(draw.integers(0, 256, (2, 3), np.uint8)).save(tmp_path / "photos" / f"{name}.png")
+    torch.save(nn.Sequential(nn.Flatten(), network()), tmp_path / "net.pt")
+    run("predict", "--model", "net.pt", "--samples", 5, "photos", "-o", "images")
+    assert Predictions.open("images").ids.tolist() == ["bird.png", "cat.png", "dog.png", "fish.png"]
+    rows = list(csv.DictReader(run("select", "images", "-b", 2).out.splitlines()))
+    assert [row["id"] for row in rows] == [sorted(os.listdir("photos"))[int(row["index"])] for row in rows]
+    (tmp_path / "done.txt").write_text("cat.png\nfish.png\n")
+    left = csv.DictReader(run("select", "images", "-b", 2, "--exclude", "done.txt").out.splitlines())
+    assert {row["id"] for row in left} == {"bird.png", "dog.png"}
+    (tmp_path / "table.csv").write_text("name,file\nfirst,photos/dog.png\nsecond,photos/cat.png\n")
+    run("predict", "--model", "net.pt", "--samples", 5, "table.csv", "--id", "name", "-o", "rows")
+    assert Predictions.open("rows").ids.tolist() == ["first", "second"]
+    np.save(tmp_path / "pool.npy", inputs(3))
+    torch.save(network(), tmp_path / "flat.pt")
+    (tmp_path / "names.csv").write_text("a,b\n1,x\n2,y\n3,z\n")
+    run("predict", "--model", "flat.pt", "--samples", 5, "pool.npy", "--ids", "names.csv:b", "-o", "array")
+    assert Predictions.open("array").ids.tolist() == ["x", "y", "z"]
+    run("predict", "--model", "flat.pt", "--samples", 5, "pool.npy", "-o", "plain")
+    assert Predictions.open("plain").ids is None
+    said = run("predict", "--model", "flat.pt", "table.csv", "--file", "nope", "-o", "wrong", code=2).err
+    assert "--text or --file" in said
+
+
 def save_networks(folder):
     torch.save(network(0), folder / "a.pt")
     torch.save(network(1), folder / "b.pt")
@@ -241,8 +270,8 @@ def test_stopping_by_hand_says_that_nothing_is_lost(run, tmp_path, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poolwise.cli.predict.write_predictions", stop)
-    assert "the same command goes on" in run("predict", "pool.npy", "--model", "a.pt", "-o", "x", code=130).err
+    monkeypatch.setattr("poolwise.posteriors.write_predictions", stop)
+    assert "the same command resumes" in run("predict", "pool.npy", "--model", "a.pt", "-o", "x", code=130).err
 
 
 def start(folder, *more):

@@ -1,5 +1,6 @@
 """Predictions from arrays and files: what is accepted, what is refused, and that nothing is copied or changed."""
 
+import warnings
 import zipfile
 
 import numpy as np
@@ -108,7 +109,13 @@ def strange(x):
     wide[::2, :, ::2] = x
     frozen = x.copy()
     frozen.flags.writeable = False
+    records = np.zeros(x.shape, [("a", "i1"), ("p", x.dtype)])  # whose numbers are neither aligned nor evenly spaced
+    records["p"] = x
+    shifted = np.frombuffer(bytearray(1 + x.nbytes), x.dtype, x.size, 1).reshape(x.shape)
+    shifted[:] = x
     return {
+        "field of a record": records["p"],
+        "not aligned": shifted,
         "every second": wide[::2, :, ::2],
         "negative strides": x[::-1, :, ::-1].copy()[::-1, :, ::-1],
         "read-only": frozen,
@@ -136,6 +143,52 @@ def test_tensors_of_every_kind_are_read(x):
     np.testing.assert_array_equal(log_probs(Predictions.from_log_probs(inside)), x)
     rough = log_probs(Predictions.from_logits(base.bfloat16()))
     np.testing.assert_allclose(np.exp(rough), np.exp(x), atol=0.03)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.to(torch.float8_e4m3fn),
+        lambda t: t.to(torch.float8_e5m2),
+        lambda t: t.to(torch.complex64),
+        lambda t: t.int(),
+        lambda t: t.to_sparse(),
+        lambda t: t.to("meta"),
+        lambda t: [[1.0, 2.0], [3.0]],
+        lambda t: t.numpy().astype("M8[s]"),
+        lambda t: np.zeros(t.shape, [("a", "f4"), ("b", "f4")]),
+    ],
+)
+def test_arrays_that_cannot_be_read_are_refused_with_a_word_on_what_to_do(x, change):
+    values = change(torch.from_numpy(x))
+    for call in (Predictions.from_log_probs, pw.scores.bald, lambda v: pw.select(v, 3)):
+        with pytest.raises(errors.ShapeError, match="predictions"):
+            call(values)
+
+
+def test_masked_arrays_are_taken_only_if_nothing_is_missing(x):
+    assert Predictions.from_log_probs(np.ma.masked_array(x)).shape == x.shape
+    with pytest.raises(errors.NotFiniteError, match="masked"):
+        Predictions.from_log_probs(np.ma.masked_array(x, x < -1))
+
+
+def test_reading_leaves_the_warning_filters_of_other_threads_alone(x, monkeypatch):
+    frozen = x.copy()
+    frozen.flags.writeable = False
+
+    def refuse(*arguments, **options):
+        raise AssertionError("the filters were changed")
+
+    monkeypatch.setattr(warnings, "catch_warnings", refuse)
+    np.testing.assert_array_equal(log_probs(Predictions.from_log_probs(frozen)), x)
+
+
+@pytest.mark.parametrize("size", [1e200, np.nan, np.inf])
+def test_embeddings_whose_squares_would_overflow_are_refused(x, size):
+    z = features(30).astype(np.float64)
+    z[7, 1] = size
+    with pytest.raises(errors.NotFiniteError, match="row 7"):
+        Predictions.from_log_probs(x, embeddings=z)
 
 
 def test_a_graph_is_neither_used_nor_kept(x):

@@ -87,6 +87,18 @@ def test_methods_without_bounds_sample_and_say_that_the_cost_is_not_known():
     assert "not known" in str(batch.diagnostics)
 
 
+def test_bounds_that_are_too_loose_are_called_so():
+    x = pool(300, 5, 4)
+    with pytest.warns(errors.PrefilterWarning) as caught:
+        batch = pw.select(x, 20, "posterior-coverage", candidates="sample:40")
+    report = batch.diagnostics.prefilter
+    assert report.lost > report.gained == pytest.approx(batch.scores.sum())
+    assert "too loose to be useful" in str(caught[0].message)
+    assert "at most" not in str(report)
+    tight = Prefilter("top:5", 5, largest=0.2, share=0.1, lost=0.1, same_until=2, gained=3.0)
+    assert "at most 0.1 of gain lost in all, where the picks gained 3" in str(tight)
+
+
 def test_it_is_never_silent_unless_nothing_was_lost():
     x = pool(100, 5, 4)
     with pytest.warns(errors.PrefilterWarning, match=r"sample:20 left out 80 points.*of gain lost"):

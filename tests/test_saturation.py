@@ -57,7 +57,9 @@ def test_other_redundancies_stay_informative_and_silent(digits, redundancy):
     assert message is None
     assert batch.diagnostics.saturated_at is None
     assert (batch.scores > batch.diagnostics.tolerance).all()
-    assert "not saturated" in str(batch.diagnostics)
+    said = str(batch.diagnostics)
+    assert "saturated after" not in said
+    assert ("not saturated" in said) == (batch.diagnostics.information[-1] < 0.995 * math.log(10))
 
 
 @pytest.mark.parametrize("method", pw.methods())

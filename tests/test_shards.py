@@ -284,7 +284,7 @@ def test_kind_and_layout_may_be_said_again_but_not_otherwise(tmp_path):
         with pytest.raises(errors.ParameterError, match="manifest says"):
             Predictions.open(folder, **wrong)
     for needless in ({"key": "x"}, {"samples": 4}):
-        with pytest.raises(errors.ParameterError, match="neither key nor samples"):
+        with pytest.raises(errors.ParameterError, match="leave out key= and samples="):
             Predictions.open(folder, **needless)
 
 
@@ -317,7 +317,7 @@ def test_adopting_names_a_shard_without_points_and_one_in_another_order(tmp_path
     x = pool(60, 4, 3)
     folder = cut(tmp_path / "x", x, [20, 20, 20])
     np.save(folder / "part-00001.npy", x[:0])
-    with pytest.raises(errors.ShapeError, match=r"part-00001\.npy: holds no points"):
+    with pytest.raises(errors.ShapeError, match=r"part-00001\.npy: has no points"):
         adopt(folder, "log-probs")
     np.save(folder / "part-00001.npy", np.asfortranarray(x[20:40]))
     with pytest.raises(errors.FileError, match=r"part-00001\.npy: .* Fortran order.* like part-00000\.npy"):

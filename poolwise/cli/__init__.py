@@ -1,4 +1,4 @@
-"""The command line, one file a family of commands."""
+"""The command line, one file per family of commands. Nothing heavy is imported before a command runs."""
 
 from poolwise.cli import experiments, predict, select
 from poolwise.cli.app import app, main

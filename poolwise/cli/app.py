@@ -1,19 +1,65 @@
-"""The command line itself: what all commands have in common."""
+"""The command line itself: what all commands have in common.
+
+`poolwise --help` must be quick, so this module and those of the commands import nothing heavy. PyTorch, scikit-learn
+and pydantic are imported inside the commands that need them.
+"""
 
 import os
 import sys
-from typing import Annotated, NoReturn
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from poolwise import __version__
-from poolwise.errors import PoolwiseError
+from poolwise.cli.flags import in_flags, option_names
+from poolwise.errors import LayoutWarning, PluginWarning, PoolwiseError, PrefilterWarning, SaturationWarning
+
+_flags: dict[str, str] = {}  # those of the command that is running, by their names in Python
+
+
+class _Commands(TyperGroup):
+    """The commands. An error names the options of the command, as a user typed them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that was asked for, and remember its options."""
+        found = super().resolve_command(ctx, args)
+        _flags.clear()
+        _flags.update(option_names(found[1].params if found[1] is not None else ()))
+        return found
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except PoolwiseError as error:
+            raise type(error)(in_flags(str(error), _flags)) from error
+
 
 app = typer.Typer(
-    help="Choose which unlabelled examples to label next, in large batches, for deep Bayesian models.",
+    cls=_Commands,
+    help="""Choose which unlabelled examples to label next, in large batches, for deep Bayesian models.
+
+    With predictions of your own:
+
+    \b
+      poolwise select preds.npy -b 50
+
+    A simulated experiment that needs no data of yours:
+
+    \b
+      poolwise run --example > digits.toml
+      poolwise run digits.toml -o runs
+      poolwise report runs -o report
+
+    `poolwise COMMAND --help` explains each command and gives an example.
+    """,
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # Rich takes longer to import than all the rest of the help
     pretty_exceptions_enable=False,
 )
 
@@ -32,11 +78,33 @@ def run_app(app: typer.Typer) -> None:
             sys.stdout.flush()
     except PoolwiseError as error:
         _fail(str(error))
+    except MemoryError as error:
+        _fail(f"there is not enough memory for this ({str(error) or 'out of memory'}). Try smaller numbers.")
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of the output goes nowhere
+        with suppress(OSError, ValueError):  # what is left of the output goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             sys.exit(1)  # whoever read it has gone, as in `poolwise methods | head`
         _fail(f"{error.filename or 'the output'}: {error.strerror or error}.")
+
+
+@contextmanager
+def showing_warnings(quiet: bool) -> Iterator[None]:
+    """Warnings of what is done inside go to standard error, in the words of the options of the command.
+
+    Args:
+        quiet: whether to leave them out.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        for category in (LayoutWarning, PluginWarning, SaturationWarning):
+            warnings.simplefilter("always", category)
+        warnings.filterwarnings("always", "the parameter engine", DeprecationWarning)
+        warnings.simplefilter("ignore", PrefilterWarning)  # the summary says it
+        try:
+            yield
+        finally:
+            for warning in () if quiet else caught:
+                print(f"poolwise: warning: {in_flags(str(warning.message), _flags)}", file=sys.stderr)
 
 
 def _fail(message: str) -> NoReturn:

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from poolwise import cluster
 from poolwise.errors import ParameterError
 
 Engine = Literal["local", "ray"]
@@ -29,5 +28,7 @@ def working(engine: Engine, address: str | None) -> Iterator[None]:
             raise ParameterError("--address is for --engine ray.")
         yield
     else:
+        from poolwise import cluster
+
         with cluster.connect(address):
             yield

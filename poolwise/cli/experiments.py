@@ -5,20 +5,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from poolwise import cluster
 from poolwise.cli.app import app
 from poolwise.cli.engines import AddressOption, EngineOption, working
+from poolwise.cli.example import EXAMPLE
 from poolwise.cli.progress import lines, resumable
-from poolwise.data import datasets_table
-from poolwise.experiments import execute_all, read_config
+from poolwise.errors import ParameterError
 
 
 @app.command()
 def run(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The experiment.")],
+    config: Annotated[
+        Path | None, typer.Argument(metavar="CONFIG.toml", help="The experiment; --example prints one to start from.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the runs.")] = Path("runs"),
     jobs: Annotated[
         int | None,
@@ -26,21 +25,40 @@ def run(
     ] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a setting, as in acquisition.batch_size=20; repeatable."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Change a setting, as in acquisition.batch_size=20; repeatable."
+        ),
     ] = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print an example of a CONFIG.toml, with a comment on each setting.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> None:
     """Run an experiment: data × posterior × methods × seeds.
 
-    Every run goes on from where it was: stop it, kill it, and give the same command again. Runs that are finished are
-    left as they are, so that methods and seeds can be added later.
+    Runs are resumable: after Ctrl-C or a crash, give the same command again. Runs that are finished are left as they
+    are, so that methods and seeds can be added later.
 
-    The settings are described in docs/experiments.md; examples are in configs/.
+    An example that needs no data of yours and takes a minute or two:
 
-    Example: `poolwise run configs/digits.toml -o runs --jobs 2`, then `poolwise report runs -o report`
+    \b
+      poolwise run --example > digits.toml
+      poolwise run digits.toml -o runs --jobs 2
+      poolwise report runs -o report
     """
+    if example:
+        print(EXAMPLE, end="")
+        return
+    if config is None:
+        raise ParameterError(
+            "expected CONFIG.toml, the file of an experiment. To start from an example: "
+            "poolwise run --example > digits.toml"
+        )
+    from poolwise import cluster
+    from poolwise.experiments import execute_all, read_config
+
     experiment = read_config(config, change or [])
     with resumable(), working(engine, address), lines(quiet) as show:
         if engine == "ray":
@@ -68,17 +86,40 @@ def report(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path("report"),
 ) -> None:
-    """Make one HTML page of runs: learning curves, differences from random with their intervals, times, batches."""
-    from poolwise.reports import write_report  # what it draws with takes a second to import
+    """Make one HTML page of the results of runs.
+
+    It shows learning curves, differences from random with their intervals, times and batches. It needs the packages
+    that draw: `pip install 'poolwise[plot]'`.
+
+    After `poolwise run digits.toml -o runs`, this writes the page report/index.html:
+
+    \b
+      poolwise report runs -o report
+    """
+    from poolwise.reports import write_report
 
     print(write_report(runs, output))
 
 
 @app.command()
 def datasets(
-    root: Annotated[Path | None, typer.Option(help="A folder to look in first.")] = None,
+    root: Annotated[Path | None, typer.Option(help="A folder to search first.")] = None,
 ) -> None:
-    """List the data sets, where each was found or looked for, and how to get it."""
+    """List the data sets and how to get them.
+
+    Each is shown with where it was found. For those that were not found, it says where they were searched for.
+
+    Examples:
+
+    \b
+      poolwise datasets
+      poolwise datasets --root data
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from poolwise.data import datasets_table
+
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     table = Table("data set", "classes", "train / test", "where", box=None, pad_edge=False, header_style="bold")
     missing = []
@@ -89,6 +130,6 @@ def datasets(
             missing.append(status)
     console.print(table)
     if missing:
-        console.print("\nLooked in: " + ", ".join(str(path) for path in missing[0].looked), soft_wrap=True)
+        console.print("\nSearched in: " + ", ".join(str(path) for path in missing[0].looked), soft_wrap=True)
         for status in missing:
             console.print(f"{status.spec.name}: {status.how}", soft_wrap=True)

@@ -2,22 +2,22 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from poolwise import cluster
 from poolwise.cli.app import app
 from poolwise.cli.engines import AddressOption, EngineOption, working
+from poolwise.cli.lists import read_ids
 from poolwise.cli.progress import bar
-from poolwise.data import SPECS, Examples, load, open_data
 from poolwise.errors import ParameterError
-from poolwise.learning.learner import ActiveLearner
-from poolwise.models.saved import read_network
-from poolwise.posteriors import Posterior, write_predictions
-from poolwise.posteriors.trained import trained
+
+if TYPE_CHECKING:
+    from poolwise.data import Examples
+    from poolwise.posteriors import Posterior
 
 
 @app.command()
@@ -27,13 +27,14 @@ def predict(
         typer.Argument(
             metavar="[LEARNER] DATA",
             help="The folder of a saved learner (left out with --model), and the data: a name of `poolwise datasets`, "
-            "a folder of pictures, a table, or an array file.",
+            "a folder of images, a table (.csv, .tsv, .jsonl, .parquet) or an array file (.npy, .npz, .pt).",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the predictions.")],
     model: Annotated[
         list[Path] | None,
         typer.Option(
+            metavar="FILE",
             help="A network: saved whole by torch.save (.pt), by torch.jit.save or by torch.export.save (.pt2); "
             "repeatable, for an ensemble.",
         ),
@@ -41,11 +42,22 @@ def predict(
     samples: Annotated[
         int | None, typer.Option(min=1, help="Dropout masks of each network of --model; none by default.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Where the dropout masks come from.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the dropout masks.")] = 0,
     split: Annotated[
         Literal["train", "test"], typer.Option(help="Which part of a data set that is given by name.")
     ] = "train",
-    root: Annotated[Path | None, typer.Option(help="A folder to look for data sets in first.")] = None,
+    root: Annotated[Path | None, typer.Option(help="A folder to search for data sets first.")] = None,
+    text: Annotated[str, typer.Option(help="The column of texts in a table.")] = "text",
+    file: Annotated[str, typer.Option(help="The column of image files in a table.")] = "file",
+    id: Annotated[str, typer.Option(help="The column of a table that names the examples, if there is one.")] = "id",
+    ids: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE[:COLUMN]",
+            help="Names of the examples, where the data have none: one per line of a .txt file, or a column of a .csv "
+            "or .parquet file.",
+        ),
+    ] = None,
     dtype: Annotated[
         Literal["float16", "float32"], typer.Option(help="The type to store; float16 keeps three digits.")
     ] = "float16",
@@ -56,7 +68,7 @@ def predict(
         bool, typer.Option("--embeddings", help="Write embeddings as well, for the methods that need them.")
     ] = False,
     device: Annotated[str, typer.Option(help="Where the networks of --model run: auto, cpu, cuda:0, ...")] = "auto",
-    memory: Annotated[str, typer.Option(help="Working memory; of the predictions, one shard is held.")] = "1GB",
+    memory: Annotated[str, typer.Option(help="Working memory. One shard of predictions is kept at a time.")] = "1GB",
     engine: EngineOption = "local",
     address: AddressOption = None,
     gpus: Annotated[float, typer.Option(min=0, help="With --engine ray: GPUs that a task takes.")] = 0,
@@ -64,13 +76,27 @@ def predict(
 ) -> None:
     """Predict a data set into a folder that `poolwise select` reads.
 
-    The folder is written shard by shard. Stop it, kill it, let the disk fill up: the same command goes on with the
-    first shard that is missing.
+    The folder is written shard by shard. After a crash, a full disk or Ctrl-C, the same command resumes with the first
+    shard that is missing. The names of the examples (image files, or the id column of a table) are kept with them.
 
     Loading a learner or a network runs code that was saved with it: only load what you trust.
 
-    Example: `poolwise predict runs/mine pool.npy -o preds`, then `poolwise select preds -b 100`
+    With a learner that was saved in runs/mine:
+
+    \b
+      poolwise predict runs/mine pool.npy -o preds
+      poolwise select preds -b 100
+
+    With a network that torch.save wrote, 20 dropout masks and a folder of images:
+
+    \b
+      poolwise predict --model net.pt --samples 20 photos -o preds
     """
+    from poolwise import cluster
+    from poolwise.models.saved import read_network
+    from poolwise.posteriors import write_predictions
+    from poolwise.posteriors.trained import trained
+
     if len(inputs) != (1 if model else 2):
         raise ParameterError(
             f"expected {'DATA alone, since --model is given' if model else 'LEARNER and DATA'}; got {' '.join(inputs)}."
@@ -84,35 +110,52 @@ def predict(
         else _learned(inputs[0], samples)
     )
     name = str(Path(inputs[-1]).resolve()) if Path(inputs[-1]).exists() else inputs[-1]
-    data = partial(_data, name, split, None if root is None else root.resolve())
+    columns = {"text": text, "file": file, "id": id}
+    data = partial(_examples, name, split, None if root is None else root.resolve(), columns)
+    examples, names = _open(name, split, root, columns)
+    if ids is not None:
+        names = read_ids(ids, len(examples))
     try:
         with working(engine, address), bar(quiet) as report:
             write = partial(cluster.predict, gpus=gpus) if engine == "ray" else write_predictions
             predictions = write(
                 posterior,
-                data if engine == "ray" else data(),
+                data if engine == "ray" else examples,
                 output,
                 dtype=dtype,
                 rows_per_shard=rows_per_shard,
                 embeddings=embeddings,
+                ids=names,
                 memory=memory,
                 report=report,
             )
     except KeyboardInterrupt:
-        print("\nstopped. All complete shards are kept: the same command goes on from there.", file=sys.stderr)
+        print("\nstopped. All complete shards are kept: the same command resumes from there.", file=sys.stderr)
         raise typer.Exit(130) from None
     if not quiet:
         print(f"{predictions} in {output}. Next: poolwise select {output}", file=sys.stderr)
 
 
-def _learned(directory: str, samples: int | None) -> Posterior:
+def _learned(directory: str, samples: int | None) -> "Posterior":
+    from poolwise.learning.learner import ActiveLearner
+
     if samples is not None:
         raise ParameterError("--samples is for --model; a learner has the samples of its posterior.")
     return ActiveLearner.load(directory).posterior
 
 
-def _data(name: str, split: str, root: Path | None) -> Examples:
+def _examples(name: str, split: str, root: Path | None, columns: dict[str, str]) -> "Examples":
+    """The examples alone, for a worker to open."""
+    return _open(name, split, root, columns)[0]
+
+
+def _open(name: str, split: str, root: Path | None, columns: dict[str, str]) -> tuple["Examples", Sequence[str] | None]:
+    """The examples and their names; None where a name would only repeat the position."""
+    from poolwise.data import SPECS, load, open_data
+
     if name in SPECS and not Path(name).exists():
         found = load(name, root)
-        return found.train if split == "train" else found.test
-    return open_data(name).examples
+        return (found.train if split == "train" else found.test), None
+    opened = open_data(name, **columns)  # type: ignore[arg-type]
+    positions = all(given == str(place) for place, given in enumerate(opened.ids))
+    return opened.examples, None if positions else opened.ids

@@ -1,19 +1,20 @@
-"""What a person at a terminal sees of long work."""
+"""What a person at a terminal sees while work takes long."""
 
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from poolwise.experiments import Progress as RunProgress
-from poolwise.experiments.grid import Show
 from poolwise.progress import Report, silent
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from poolwise.experiments import Progress as RunProgress
+    from poolwise.experiments.grid import Show
 
 # Work that takes less than this (seconds) shows no progress bar.
 _PATIENCE = 2.0
@@ -25,6 +26,9 @@ def bar(quiet: bool) -> Iterator[Report]:
     if quiet or not sys.stderr.isatty():
         yield silent
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     started = time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
@@ -41,11 +45,14 @@ def bar(quiet: bool) -> Iterator[Report]:
 
 
 @contextmanager
-def lines(quiet: bool) -> Iterator[Show]:
-    """A line a run: at a terminal those under way, kept up to date; elsewhere each run as it ends."""
+def lines(quiet: bool) -> Iterator["Show"]:
+    """One line per run: at a terminal those under way, kept up to date; elsewhere each run as it ends."""
     if quiet:
         yield lambda progress: None
     elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.live import Live
+
         with Live(console=Console(stderr=True), refresh_per_second=4, transient=True) as live:
             yield lambda progress: live.update(_table(progress))
     else:
@@ -55,15 +62,17 @@ def lines(quiet: bool) -> Iterator[Show]:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Work that Ctrl-C may stop: it ends with a word on how to go on, and exit code 130."""
+    """Work that Ctrl-C may stop: it ends with a note on how to resume, and exit code 130."""
     try:
         yield
     except KeyboardInterrupt:
-        print("\nstopped. All that was done is saved: the same command goes on from here.", file=sys.stderr)
+        print("\nstopped. All that was done is saved: the same command resumes it.", file=sys.stderr)
         raise typer.Exit(130) from None
 
 
-def _table(progress: Sequence[RunProgress]) -> Table:
+def _table(progress: "Sequence[RunProgress]") -> "Table":
+    from rich.table import Table
+
     now = time.monotonic()
     done = sum(entry.done for entry in progress)
     table = Table("run", "round", "labels", "accuracy", "time left", box=None, pad_edge=False, header_style="bold")
@@ -82,8 +91,8 @@ def _table(progress: Sequence[RunProgress]) -> Table:
     return table
 
 
-def _left_in_all(progress: Sequence[RunProgress], now: float) -> str:
-    """From the pace of this session: labels asked for so far and still to be asked for, by all runs."""
+def _left_in_all(progress: "Sequence[RunProgress]", now: float) -> str:
+    """The time left for all runs, from how fast labels were asked for since this command began."""
     started = [entry.started for entry in progress if entry.started is not None]
     labels = progress[0].run.config.acquisition.labels
     fresh = sum(
@@ -95,7 +104,7 @@ def _left_in_all(progress: Sequence[RunProgress], now: float) -> str:
     return clock((now - min(started)) / fresh * left) if started and fresh else "-"
 
 
-def _say(progress: Sequence[RunProgress], said: set[int]) -> None:
+def _say(progress: "Sequence[RunProgress]", said: set[int]) -> None:
     for number, entry in enumerate(progress):
         if number in said or not (entry.done or entry.error):
             continue
@@ -114,7 +123,7 @@ def _say(progress: Sequence[RunProgress], said: set[int]) -> None:
             )
 
 
-def _name(entry: RunProgress) -> str:
+def _name(entry: "RunProgress") -> str:
     return f"{entry.run.method.label}, seed {entry.run.seed}"
 
 

@@ -1,29 +1,20 @@
 """`poolwise select` and `poolwise methods`: from predictions to a batch."""
 
-import csv
-import io
-import json
 import sys
-import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from poolwise import __version__, cluster
-from poolwise.cli.app import app
+from poolwise.cli.app import app, showing_warnings
 from poolwise.cli.engines import AddressOption, EngineOption, working
+from poolwise.cli.lists import By, read_excluded, read_ids
 from poolwise.cli.progress import bar
-from poolwise.errors import FileError, ParameterError, PluginWarning, PrefilterWarning, SaturationWarning
-from poolwise.predictions import Kind, Layout, Predictions
-from poolwise.selection import registry
-from poolwise.selection.batch import Batch
-from poolwise.selection.catalogue import listing
-from poolwise.selection.select import select as run_selection
-from poolwise.storage import replacing
+from poolwise.errors import FileError, ParameterError
+from poolwise.predictions.forms import PredictionKind, PredictionLayout
+
+if TYPE_CHECKING:
+    from poolwise.selection.batch import Batch
 
 
 @app.command()
@@ -36,13 +27,15 @@ def select(
             ".arrow, .npz or .pt file.",
         ),
     ],
-    method: Annotated[str, typer.Option(help="How to select; see `poolwise methods`.")] = registry.DEFAULT,
+    method: Annotated[
+        str | None, typer.Option(help="How to select; posterior-coverage by default. See `poolwise methods`.")
+    ] = None,
     batch_size: Annotated[int, typer.Option("--batch-size", "-b", help="How many examples to choose.")] = 100,
     kind: Annotated[
-        Kind | None, typer.Option(help="What a file holds, log-probs by default; a folder says it itself.")
+        PredictionKind | None, typer.Option(help="What a file holds, log-probs by default; a folder knows it.")
     ] = None,
     layout: Annotated[
-        Layout | None,
+        PredictionLayout | None,
         typer.Option(help="Order of its axes, NKC by default: N points, K posterior samples, C classes."),
     ] = None,
     key: Annotated[str | None, typer.Option(help="Which array or column of a file with several.")] = None,
@@ -55,7 +48,10 @@ def select(
         Path | None, typer.Option(help="Features [L, D] of the examples that are labelled already.")
     ] = None,
     param: Annotated[
-        list[str] | None, typer.Option("--param", "-p", help="A parameter of the method, as in alpha=5; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--param", "-p", metavar="NAME=VALUE", help="A parameter of the method, as in alpha=5; repeatable."
+        ),
     ] = None,
     candidates: Annotated[
         str | None,
@@ -64,108 +60,158 @@ def select(
             'could cost, "top:100000" (the largest bounds) or "sample:100000".'
         ),
     ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE[:COLUMN]",
+            help="Examples not to choose, such as those that are labelled already: their positions or ids, in a .csv, "
+            ".parquet, .txt, .npy or .json file; repeatable. A batch that this command wrote can be given as it is.",
+        ),
+    ] = None,
+    exclude_by: Annotated[
+        By | None, typer.Option(help="What the files of --exclude list, where that is not clear: index or id.")
+    ] = None,
     ids: Annotated[
-        Path | None, typer.Option(help="A text file with one name a pool point, to show beside each pick.")
+        str | None,
+        typer.Option(
+            metavar="FILE[:COLUMN]",
+            help="Names of the examples, to show beside each pick: one per line of a .txt file, or a column of a .csv "
+            "or .parquet file. A folder of `poolwise predict` has them already.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Root of all randomness; the same seed gives the same batch.")] = 0,
     memory: Annotated[str, typer.Option(help="Working memory beside the predictions; changes no result.")] = "1GB",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the batch here, as .csv or .json; else to the screen.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write the batch here, as .csv, .json or .parquet; else to the screen."),
     ] = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no warning, no summary.")] = False,
 ) -> None:
     """Choose the examples to label next.
 
     Reads the predictions of K posterior samples (ensemble members, dropout masks) and writes the positions of the
-    chosen examples in the order of choice, each with its gain.
+    chosen examples in the order of choice, each with its gain. The first position is 0.
 
-    Example: `poolwise select preds.npy --batch-size 50 -o batch.csv`
+    Examples; the first line makes a file of random predictions to try them on:
+
+    \b
+      python -c "import numpy as np; np.save('preds.npy', np.log(np.random.dirichlet([1] * 10, (500, 20))))"
+      poolwise select preds.npy --batch-size 50 -o batch.csv
+      poolwise select preds.npy --batch-size 50 --exclude batch.csv -o next.csv
     """
-    if output is not None and output.suffix not in (".csv", ".json"):
-        raise ParameterError(f"the output must end in .csv or .json, not {output.name!r}.")
-    if output is not None and not output.parent.is_dir():
-        raise FileError(f"{output.parent}: no such folder to write the batch to. Make it first.")
-    parameters = _parse_parameters(method, param or [])
-    pool = Predictions.open(
-        predictions,
-        kind=kind,
-        layout=layout,
-        key=key,
-        samples=samples,
-        verify=verify,
-        embeddings=embeddings,
-        labelled_embeddings=labelled_embeddings,
-        validate=False,
-    )
-    names = _read_ids(ids, len(pool)) if ids is not None else None
-    with working(engine, address), bar(quiet) as report, warnings.catch_warnings(record=True) as caught:
+    from poolwise import cluster
+    from poolwise.predictions import Predictions
+    from poolwise.selection import registry
+    from poolwise.selection.display import as_csv, check_ending, save
+    from poolwise.selection.select import select as run_selection
+
+    if output is not None:
+        check_ending(output)
+        if not output.parent.is_dir():
+            raise FileError(f"{output.parent}: no such folder to write the batch to. Make it first.")
+    if exclude_by is not None and not exclude:
+        raise ParameterError("--exclude-by says what the files of --exclude list: give --exclude as well.")
+    method = method or registry.DEFAULT
+    with showing_warnings(quiet), working(engine, address), bar(quiet) as report:
+        parameters = _parse_parameters(method, param or [])
+        pool = Predictions.open(
+            predictions,
+            kind=kind,
+            layout=layout,
+            key=key,
+            samples=samples,
+            verify=verify,
+            embeddings=embeddings,
+            labelled_embeddings=labelled_embeddings,
+            validate=False,
+        )
+        if ids is not None:
+            pool = pool.with_ids(read_ids(ids, len(pool)))
+        left_out = read_excluded(exclude, exclude_by, pool.ids, len(pool)) if exclude else None
         if engine == "ray":
             pool = cluster.spread(pool)
-        warnings.simplefilter("always", SaturationWarning)
-        warnings.simplefilter("ignore", PrefilterWarning)  # the summary says it
         batch = run_selection(
             pool,
             batch_size,
             method,
             seed=seed,
             memory=memory,
-            candidates=int(candidates) if candidates is not None and candidates.isdecimal() else candidates,
+            candidates=_as_candidates(candidates),
+            exclude=left_out,
             report=report,
             **parameters,
         )
-    if not quiet:
-        for warning in caught:
-            print(f"poolwise: warning: {warning.message}", file=sys.stderr)
-    as_json = output is not None and output.suffix == ".json"
-    text = _as_json(batch, names, seed, parameters) if as_json else _as_csv(batch, names)
     if output is None:
-        print(text, end="")
+        print(as_csv(batch), end="")
     else:
-        with replacing(output) as file:
-            file.write(text.encode())
+        save(batch, output, seed=seed, parameters=parameters)
     if not quiet:
-        print(f"{method}: chose {len(batch):,} of {len(pool):,}. {batch.diagnostics}", file=sys.stderr)
-        if output is not None:
-            print(f"written to {output}", file=sys.stderr)
+        _summarise(batch, len(pool), 0 if left_out is None else len(left_out), output)
+
+
+def _summarise(batch: "Batch", N: int, left_out: int, output: Path | None) -> None:
+    without = f", {left_out:,} of them excluded" if left_out else ""
+    print(f"{batch.method}: chose {len(batch):,} of {N:,}{without}. {batch.diagnostics}", file=sys.stderr)
+    if output is not None:
+        print(f"written to {output}", file=sys.stderr)
+
+
+def _as_candidates(text: str | None) -> int | str | None:
+    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 100 else text
 
 
 @app.command()
 def methods(name: Annotated[str | None, typer.Argument(help="Show everything about one method.")] = None) -> None:
-    """List the selection methods, or show everything about one."""
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
-    if name is None:
-        table = Table("method", "what it is", "needs", "parameters", box=None, pad_edge=False, header_style="bold")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", PluginWarning)
-            entries = listing()  # without importing PyTorch, unless installed packages offer methods
-        for entry in entries.values():
-            needs, parameters = ", ".join(entry.needs), ", ".join(entry.parameters)
-            table.add_row(entry.name, entry.summary, needs or "-", parameters or "-")
-        console.print(table)
-        console.print("\nMore on one of them: poolwise methods NAME")
-        for warning in caught:
-            print(f"poolwise: warning: {warning.message}", file=sys.stderr)
-        return
+    """List the selection methods, or show everything about one.
+
+    Examples:
+
+    \b
+      poolwise methods
+      poolwise methods power-lbb
+    """
+    with showing_warnings(quiet=False):
+        if name is None:
+            _list_methods()
+        else:
+            _describe_method(name)
+
+
+def _list_methods() -> None:
+    """All methods, without importing PyTorch unless installed packages offer some."""
+    from poolwise.cli.columns import show_columns
+    from poolwise.selection.catalogue import listing
+
+    rows = [("method", "needs", "what it is", "parameters")]
+    for entry in listing().values():
+        rows.append((entry.name, ", ".join(entry.needs) or "-", entry.summary, ", ".join(entry.parameters) or "-"))
+    show_columns(rows, 2)
+    print("\nMore on one of them: poolwise methods NAME")
+
+
+def _describe_method(name: str) -> None:
+    """Everything about one method."""
+    from poolwise.cli.columns import show_columns
+    from poolwise.selection import registry
+
     found = registry.find(name)
-    lines = [("what it is", found.summary), ("formula", found.formula), ("needs", ", ".join(found.needs) or "nothing")]
-    lines += [("randomness", "the seed decides" if found.stochastic else "none"), ("paper", found.paper)]
-    lines = [(label, text) for label, text in lines if text]
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for label, text in lines:
-        table.add_row(label, text, style=None)
+    rows = [("what it is", found.summary), ("formula", found.formula), ("needs", ", ".join(found.needs) or "nothing")]
+    rows += [("randomness", "the seed decides" if found.stochastic else "none"), ("paper", found.paper)]
     for parameter in found.parameters.values():
         options = f" ({', '.join(str(choice) for choice in parameter.choices)})" if parameter.choices else ""
         default = "" if parameter.default is None else f" Default: {parameter.default}."
         default = " It must be given." if parameter.required else default
-        table.add_row(f"--param {parameter.name}", f"{parameter.help}{options}{default}")
-    console.print(found.name, style="bold")
-    console.print(table, markup=False)
+        rows.append((f"--param {parameter.name}", f"{parameter.help}{options}{default}".strip()))
+    print(found.name)
+    show_columns([row for row in rows if row[1]], 1)
 
 
 def _parse_parameters(method: str, assignments: list[str]) -> dict[str, Any]:
-    """Parameters from texts such as `alpha=5`."""
+    """Parameters of a method from texts such as `alpha=5`."""
+    from poolwise.selection import registry
+
     found = registry.find(method)
     parameters: dict[str, Any] = {}
     for assignment in assignments:
@@ -176,44 +222,3 @@ def _parse_parameters(method: str, assignments: list[str]) -> dict[str, Any]:
         parameter = found.parameter(name)
         parameters[parameter.name] = parameter.parse(text.strip(), method)
     return parameters
-
-
-def _read_ids(path: Path, N: int) -> list[str]:
-    try:
-        names = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path}: cannot read the names ({error}).") from error
-    if len(names) != N:
-        raise FileError(f"{path}: has {len(names)} lines, but the pool has {N} points. One name a point is needed.")
-    return names
-
-
-def _rows(batch: Batch, names: list[str] | None) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for order, (index, score) in enumerate(zip(batch.indices.tolist(), batch.scores.tolist(), strict=True)):
-        row: dict[str, object] = {"order": order, "index": index}
-        if names is not None:
-            row["id"] = names[index]
-        rows.append({**row, "score": score})
-    return rows
-
-
-def _as_csv(batch: Batch, names: list[str] | None) -> str:
-    text = io.StringIO()
-    rows = _rows(batch, names)
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _as_json(batch: Batch, names: list[str] | None, seed: int, parameters: dict[str, object]) -> str:
-    content = {
-        "poolwise": __version__,
-        "method": batch.method,
-        "seed": seed,
-        "parameters": parameters,
-        "picks": _rows(batch, names),
-        "diagnostics": batch.diagnostics.as_dict(),
-    }
-    return json.dumps(content, indent=1, allow_nan=False, default=lambda value: np.asarray(value).tolist()) + "\n"

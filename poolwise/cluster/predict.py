@@ -19,7 +19,7 @@ from poolwise.posteriors.folder import begin, predict_rows, probe
 from poolwise.posteriors.posterior import NetworkPosterior
 from poolwise.predictions import Predictions
 from poolwise.predictions.manifest import Shard
-from poolwise.predictions.shard_file import Part
+from poolwise.predictions.shard_file import ShardFile
 from poolwise.predictions.writing import SHARD_BYTES, ShardWriter
 from poolwise.progress import Report, silent
 
@@ -55,6 +55,7 @@ def predict(
     embeddings: bool = False,
     cpus: float = 1,
     gpus: float = 0,
+    ids: Sequence[str] | None = None,
     memory: int | str = budget.DEFAULT,
     report: Report = silent,
 ) -> Predictions:
@@ -73,6 +74,7 @@ def predict(
         embeddings: whether to give embeddings as well, for the methods that need them.
         cpus: processors that a task takes.
         gpus: GPUs that a task takes; may be a part of one.
+        ids: `[N]` names of the examples, such as file names.
         memory: working memory of one task, in bytes or as `"2GB"`.
         report: told about progress.
     """
@@ -85,17 +87,18 @@ def predict(
     job = Job(ray.put(model), ray.put(data if callable(data) else examples), dtype, embeddings, space)
     options = {"max_retries": RETRIES, "num_cpus": cpus, "num_gpus": gpus}
     if folder is None:
-        return _into_ray(posterior, examples, job, options, rows_per_shard, report)
-    with begin(posterior, examples, folder, dtype, rows_per_shard, embeddings, space) as writer:
+        predicted = _into_ray(posterior, examples, job, options, rows_per_shard, report)
+        return predicted if ids is None else predicted.with_ids(ids)
+    with begin(posterior, examples, folder, dtype, rows_per_shard, embeddings, space, ids) as writer:
         _into_folder(writer, job, options, report)
     return open_folder(folder)
 
 
 def _into_folder(writer: ShardWriter, job: Job, options: dict[str, Any], report: Report) -> None:
     ray = library()
-    task = ray.remote(**options)(write_part)
+    task = ray.remote(**options)(write_shard)
     missing = writer.missing
-    tasks = {task.remote(job, writer.part(number)): number for number in missing}
+    tasks = {task.remote(job, writer.shard_file(number)): number for number in missing}
     waiting = list(tasks)
     try:
         while waiting:
@@ -129,9 +132,9 @@ def _into_ray(
     return predictions.with_embeddings(np.concatenate(features)) if job.embeddings else predictions  # type: ignore[arg-type]
 
 
-def write_part(job: Job, part: Part) -> Shard:
+def write_shard(job: Job, file: ShardFile) -> Shard:
     """On a worker: predict a shard and write it."""
-    return part.write(*predict_part(job, part.rows))
+    return file.write(*predict_part(job, file.rows))
 
 
 def predict_part(job: Job, rows: slice) -> tuple[Array, Array | None]:

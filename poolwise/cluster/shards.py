@@ -1,4 +1,4 @@
-"""Predictions that the machines of a cluster hold or read: walks go to them, scores and single rows come back.
+"""Predictions that the machines of a cluster hold or read: passes go to them, scores and single rows come back.
 
 A shard is either a part of a folder that every machine can read, or an array in Ray's object store. Work on it is a
 plain task without a state of its own: if its process dies, Ray starts it again elsewhere; if an array is lost that a
@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from poolwise.arrays import Array, as_array, as_view
+from poolwise.arrays import Array, ArrayOrTensor, as_array, as_view
 from poolwise.cluster.row_cache import RowCache
 from poolwise.cluster.session import RETRIES, gather, library
 from poolwise.errors import FileError, ParameterError
 from poolwise.parallel import one_thread_an_operation
-from poolwise.predictions import Kind, Layout, Predictions
+from poolwise.predictions import PredictionKind, PredictionLayout, Predictions
 from poolwise.predictions.manifest import NAME, checksum
-from poolwise.predictions.passes import Walk
+from poolwise.predictions.passes import PoolPass
 from poolwise.predictions.shards import ShardSource
 from poolwise.predictions.sources import Source, array_source
 from poolwise.predictions.traffic import Traffic
@@ -89,7 +89,7 @@ class RayShards:
         held: Sequence[Held],
         shape: tuple[int, int, int],
         dtype: np.dtype[Any],
-        layout: Layout = "NKC",
+        layout: PredictionLayout = "NKC",
         cache: int = _CACHE,
     ) -> None:
         self.shape, self.where = shape, f"{len(held)} shard{'s' if len(held) > 1 else ''} on Ray of"
@@ -100,7 +100,7 @@ class RayShards:
         kept = min(shape[0], max(1, cache // (shape[1] * shape[2] * dtype.itemsize)))
         self._cache = RowCache(self._fetch, np.empty((kept, *shape[1:]), dtype))
         ray = library()
-        self._walk_task = ray.remote(max_retries=RETRIES)(walk_shard)
+        self._pass_task = ray.remote(max_retries=RETRIES)(pass_over_shard)
         self._read_task = ray.remote(max_retries=RETRIES)(read_shard)
 
     def part(self, rows: slice) -> Tensor:
@@ -111,10 +111,10 @@ class RayShards:
         """Rows at some positions, from each shard in one task."""
         return as_view(self._cache.at(positions_n))
 
-    def walk(self, walk: Walk[Result], where: slice | Array) -> Iterator[tuple[slice, Result]]:
-        """Walk over the shards where they are; of each, the results come back together."""
+    def run_pass(self, task: PoolPass[Result], where: slice | Array) -> Iterator[tuple[slice, Result]]:
+        """A pass over the shards where they are; the results of each shard come back together."""
         ray = library()
-        shared, request = ray.put(walk), len(ray.cloudpickle.dumps(walk))
+        shared, request = ray.put(task), len(ray.cloudpickle.dumps(task))
         parts = list(self._parts(where))
         limit = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
         under_way: deque[tuple[int, Any]] = deque()
@@ -122,11 +122,11 @@ class RayShards:
         while parts or under_way:
             while parts and len(under_way) < limit:
                 held, some = parts.pop(0)
-                under_way.append((begin, self._walk_task.remote(held.place, self._layout, shared, some, held.first)))
+                under_way.append((begin, self._pass_task.remote(held.place, self._layout, shared, some, held.first)))
                 begin += _count(some)
                 self.traffic += Traffic(tasks=1, sent=request + (0 if isinstance(some, slice) else some.nbytes))
-            before, task = under_way.popleft()
-            results = gather([task])[0]
+            before, reference = under_way.popleft()
+            results = gather([reference])[0]
             for part, result in results:
                 whole = slice(before + part.start, before + part.stop)
                 size = result.nbytes if isinstance(result, np.ndarray) else len(pickle.dumps(result))
@@ -134,7 +134,7 @@ class RayShards:
                 yield whole, as_view(result) if isinstance(result, np.ndarray) else result  # type: ignore[misc]
 
     def _parts(self, where: slice | Array) -> Iterator[tuple[Held, slice | Array]]:
-        """Which rows of which shards a walk goes over, in its order."""
+        """Which rows of which shards a pass reads, in its order."""
         if isinstance(where, slice):
             for held in self._held:
                 start, stop = max(where.start, held.start), min(where.stop, held.stop)
@@ -158,7 +158,12 @@ class RayShards:
         return rows_n_K_C
 
 
-def open_folder(folder: str | Path, *, embeddings: object = None, labelled_embeddings: object = None) -> Predictions:
+def open_folder(
+    folder: str | Path,
+    *,
+    embeddings: ArrayOrTensor | str | Path | None = None,
+    labelled_embeddings: ArrayOrTensor | str | Path | None = None,
+) -> Predictions:
     """Predictions in a folder of shards that all machines of the cluster see at the same path.
 
     Args:
@@ -183,7 +188,9 @@ def spread(predictions: Predictions) -> Predictions:
     return predictions.moved_to(RayShards(held, here.shape, np.dtype(here.manifest.dtype)))
 
 
-def hold(values: object, shards: int = 1, *, kind: Kind = "log-probs", layout: Layout = "NKC") -> Predictions:
+def hold(
+    values: ArrayOrTensor, shards: int = 1, *, kind: PredictionKind = "log-probs", layout: PredictionLayout = "NKC"
+) -> Predictions:
     """Put predictions into Ray's object store, in so many shards.
 
     Args:
@@ -200,7 +207,9 @@ def hold(values: object, shards: int = 1, *, kind: Kind = "log-probs", layout: L
     return of_references([ray.put(array) for array in arrays], arrays, kind, layout)
 
 
-def of_references(references: Sequence[Any], like: Sequence[Any], kind: Kind, layout: Layout = "NKC") -> Predictions:
+def of_references(
+    references: Sequence[Any], like: Sequence[Any], kind: PredictionKind, layout: PredictionLayout = "NKC"
+) -> Predictions:
     """Predictions in arrays that Ray holds.
 
     Args:
@@ -216,18 +225,18 @@ def of_references(references: Sequence[Any], like: Sequence[Any], kind: Kind, la
     return Predictions(RayShards(held, (stops[-1], K, C), np.dtype(like[0].dtype), layout), kind)
 
 
-def walk_shard(
-    place: Folder | Array, layout: Layout, walk: Walk[Any], where: slice | Array, first: int
+def pass_over_shard(
+    place: Folder | Array, layout: PredictionLayout, task: PoolPass[Any], where: slice | Array, first: int
 ) -> list[tuple[slice, Any]]:
-    """On a worker: the results of a walk over a shard; those that are tensors in one array."""
+    """On a worker: the results of a pass over a shard; those that are tensors in one array."""
     with one_thread_an_operation():
-        results = list(walk.over(_source(place, layout), where, first))
+        results = list(task.over(_source(place, layout), where, first))
     if all(isinstance(result, Tensor) for _, result in results):
         return [(slice(0, _count(where)), torch.cat([result for _, result in results]).numpy())]
     return results
 
 
-def read_shard(place: Folder | Array, layout: Layout, positions_n: Array) -> Array:
+def read_shard(place: Folder | Array, layout: PredictionLayout, positions_n: Array) -> Array:
     """On a worker: `[n, K, C]` rows of a shard, as they are stored."""
     rows: Array = _source(place, layout).at(positions_n).contiguous().numpy()
     return rows
@@ -236,7 +245,7 @@ def read_shard(place: Folder | Array, layout: Layout, positions_n: Array) -> Arr
 _open: OrderedDict[Folder, ShardSource] = OrderedDict()
 
 
-def _source(place: Folder | Array, layout: Layout) -> Source:
+def _source(place: Folder | Array, layout: PredictionLayout) -> Source:
     if not isinstance(place, Folder):
         return array_source(place, layout)
     if place not in _open:

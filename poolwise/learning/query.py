@@ -9,10 +9,11 @@ import numpy as np
 from poolwise.arrays import Array
 from poolwise.predictions.traffic import Traffic
 from poolwise.selection.batch import Diagnostics, Prefilter
+from poolwise.selection.display import PickedPoints
 
 
-@dataclass(frozen=True)
-class Query:
+@dataclass(frozen=True, eq=False)
+class Query(PickedPoints):
     """Examples to label.
 
     Attributes:
@@ -24,9 +25,6 @@ class Query:
     indices: Array
     scores: Array
     diagnostics: Diagnostics | None
-
-    def __len__(self) -> int:
-        return len(self.indices)
 
     def part(self, kept_n: Array) -> "Query":
         """The examples where a mask is true."""

@@ -55,10 +55,10 @@ class Sheet:
         """The predictions as they are stored."""
         if self._partial is None:
             make = Predictions.from_probs if self._kind == "probs" else Predictions.from_log_probs
-            return make(self.values, embeddings=embeddings, validate=False)
+            return make(self.values, embeddings=embeddings, layout="NKC", validate=False)
         self.values.flush()  # type: ignore[attr-defined]
         del self.values
         path = self._partial if self._out is None else self._out
         self._partial.replace(path)
         # Without `out`, the mapping keeps the contents when the file is removed, until the predictions are gone.
-        return Predictions.open(path, kind=self._kind, embeddings=embeddings, validate=False)
+        return Predictions.open(path, kind=self._kind, layout="NKC", embeddings=embeddings, validate=False)

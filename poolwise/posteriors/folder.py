@@ -1,6 +1,6 @@
 """From data to a folder of predictions, shard by shard: for pools whose predictions do not fit memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -32,6 +32,7 @@ def write_predictions(
     dtype: Literal["float16", "float32"] = "float16",
     rows_per_shard: int | None = None,
     embeddings: bool = False,
+    ids: Sequence[str] | None = None,
     memory: int | str = budget.DEFAULT,
     report: Report = silent,
 ) -> Predictions:
@@ -48,11 +49,12 @@ def write_predictions(
         dtype: the type to store log-probabilities in. Float16 keeps three digits of a probability.
         rows_per_shard: how many examples go into one file; None for about 64 MB.
         embeddings: whether to write embeddings as well, for the methods that need them.
+        ids: `[N]` names of the examples, such as file names, which selections from the folder then show.
         memory: working memory, in bytes or as `"2GB"`: of the predictions, one shard is held at a time.
         report: told about progress.
     """
     examples, space = as_examples(data), budget.parse(memory)
-    with begin(posterior, examples, folder, dtype, rows_per_shard, embeddings, space) as writer:
+    with begin(posterior, examples, folder, dtype, rows_per_shard, embeddings, space, ids) as writer:
         missing = writer.missing
         left, done = sum(_count(writer.rows(number)) for number in missing), 0
         for number in missing:
@@ -75,12 +77,13 @@ def begin(
     rows_per_shard: int | None,
     embeddings: bool,
     memory: int,
+    ids: Sequence[str] | None = None,
 ) -> Iterator[ShardWriter]:
     """A writer of a folder, which may hold shards of the same model and data already and no others."""
     probed = probe(posterior, examples, embeddings, memory)
     width = _needed_embeddings(probed).shape[1] if embeddings else None
     shape = len(examples), *probed.shape[1:]
-    writer = ShardWriter(folder, shape, dtype=dtype, rows_per_shard=rows_per_shard, embeddings=width)
+    writer = ShardWriter(folder, shape, dtype=dtype, rows_per_shard=rows_per_shard, embeddings=width, ids=ids)
     with writer:
         _check_same(Path(folder), writer, posterior, examples, memory)
         yield writer

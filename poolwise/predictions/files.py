@@ -1,4 +1,4 @@
-"""Arrays from files: mapped where that can be done, and never through pickle."""
+"""Arrays from files: mapped where possible, and never through pickle."""
 
 import mmap
 from pathlib import Path
@@ -13,7 +13,7 @@ from poolwise.storage import reading_arrays
 
 
 def open_array(path: str | Path, key: str | None = None) -> tuple[Array, mmap.mmap | None]:
-    """Open an array file; what is mapped is returned with its mapping beside it.
+    """Open an array file. Returns the array, and its mapping if the file is mapped.
 
     Args:
         path: a `.npy`, `.npz` or `.pt` file; or a `.parquet`, `.arrow` or `.feather` file or a folder of those.

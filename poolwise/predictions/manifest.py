@@ -1,4 +1,4 @@
-"""The manifest of a folder of shards: what is in it, and whether the files beside it are that."""
+"""The manifest of a folder of shards: it describes the files beside it, which are checked against it."""
 
 import hashlib
 import os
@@ -10,8 +10,7 @@ import numpy as np
 
 from poolwise.arrays import Array, as_bytes
 from poolwise.errors import FileError
-from poolwise.predictions.blocks import Kind
-from poolwise.predictions.sources import Layout
+from poolwise.predictions.forms import PredictionKind, PredictionLayout
 from poolwise.storage import read_json, write_json
 
 NAME, PART, EMBEDDINGS = "manifest.json", "part-{:05}.npy", "embeddings.npy"
@@ -42,7 +41,7 @@ class Shard:
 
 @dataclass
 class Manifest:
-    """What a folder of shards holds. Shard i is the file `part-{i:05}.npy`; the points are in the order of the shards.
+    """What is in a folder of shards. Shard i is the file `part-{i:05}.npy`; the points are in the order of the shards.
 
     Attributes:
         kind: what the numbers are.
@@ -51,12 +50,12 @@ class Manifest:
         rows: N, in all shards.
         samples: K.
         classes: C.
-        embeddings: D, if the folder also holds `embeddings.npy`, `[N, D]` float32.
+        embeddings: D, if the folder also has `embeddings.npy`, `[N, D]` float32.
         shards: the files in order.
     """
 
-    kind: Kind
-    layout: Layout
+    kind: PredictionKind
+    layout: PredictionLayout
     dtype: str
     rows: int
     samples: int
@@ -66,7 +65,7 @@ class Manifest:
 
     @property
     def written(self) -> int:
-        """How many shards are there."""
+        """How many shards are written."""
         return sum(shard.sha256 is not None for shard in self.shards)
 
     @property
@@ -80,12 +79,12 @@ class Manifest:
         return tuple(sizes[axis] for axis in self.layout)
 
     def write(self, folder: Path) -> None:
-        """Put it in a folder, in one step."""
+        """Write it to a folder; the file there is replaced in one step."""
         write_json(folder / NAME, {"format": _FORMAT, "version": _VERSION, **asdict(self)})
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The manifest of a folder, checked for sense."""
+        """The manifest of a folder; its fields are checked."""
         path = folder / NAME
         found = read_json(path, _ANEW)
         if not isinstance(found, dict) or found.pop("format", None) != _FORMAT:
@@ -102,7 +101,7 @@ class Manifest:
             counts.append(manifest.embeddings)
         if not all(type(count) is int and count > 0 for count in counts):
             raise _damaged(path, "rows, samples, classes and embeddings must be whole numbers above 0")
-        options = {"kind": get_args(Kind), "layout": get_args(Layout), "dtype": DTYPES}
+        options = {"kind": get_args(PredictionKind), "layout": get_args(PredictionLayout), "dtype": DTYPES}
         for name, known in options.items():
             if getattr(manifest, name) not in known:
                 raise _damaged(path, f"{name} must be one of {', '.join(known)}, not {getattr(manifest, name)!r}")
@@ -111,18 +110,18 @@ class Manifest:
         return manifest
 
     def find(self, folder: Path, number: int, advice: str = _AGAIN) -> int:
-        """Where the numbers begin in the file of a shard, which must be there, whole, and of the right type and shape.
+        """Offset of the numbers in the file of a shard, which must be complete and of the right type and shape.
 
         Args:
-            folder: where the file is.
+            folder: the folder of shards.
             number: which shard.
-            advice: what to do if it is not.
+            advice: what to do if the file is not as it should be.
         """
         return _find_numbers(folder / PART.format(number), np.dtype(self.dtype), self.shape(number), advice)
 
 
 def find_embeddings(folder: Path, shape: tuple[int, int]) -> int:
-    """Where the numbers begin in the file of the embeddings, which must be whole and of that shape."""
+    """Offset of the numbers in the file of the embeddings, which must be complete and of that shape."""
     return _find_numbers(folder / EMBEDDINGS, np.dtype(np.float32), shape, _ANEW)
 
 
@@ -146,7 +145,7 @@ def _find_numbers(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], advi
 
 
 def read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether in C order, and type of an `.npy` file; the file then stands where the numbers begin."""
+    """Shape, whether in C order, and type of an `.npy` file; the file is then at the first number."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"it is of version {version}")

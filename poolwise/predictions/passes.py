@@ -1,4 +1,4 @@
-"""A walk over stored predictions in blocks, wherever it is made: in this process, or where the numbers are."""
+"""A pass over stored predictions in blocks: in this process, or on the machines where the numbers are."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -10,7 +10,8 @@ import torch
 
 from poolwise.arrays import Array
 from poolwise.parallel import ordered_map
-from poolwise.predictions.blocks import Block, Kind
+from poolwise.predictions.blocks import Block
+from poolwise.predictions.forms import PredictionKind
 from poolwise.predictions.sources import Source
 from poolwise.predictions.traffic import Traffic
 
@@ -18,11 +19,11 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Walk(Generic[Result]):
-    """What is done with each block of a walk. It holds nothing of the pool, and can be sent to another process.
+class PoolPass(Generic[Result]):
+    """What a pass does with each block. It keeps nothing of the pool, so it can be sent to another process.
 
     Attributes:
-        kernel: from a block of rows to whatever is wanted of them (see `Predictions.scan`).
+        kernel: from a block of rows to the result that is wanted (see `Predictions.scan`).
         kind: what the stored numbers are.
         dtype: the type to compute in.
         step: how many rows a block has.
@@ -30,13 +31,13 @@ class Walk(Generic[Result]):
     """
 
     kernel: Callable[[Block], Result]
-    kind: Kind
+    kind: PredictionKind
     dtype: torch.dtype
     step: int
     check: bool
 
     def over(self, source: Source, where: slice | Array, first: int = 0) -> Iterator[tuple[slice, Result]]:
-        """The kernel's result for each block, several at a time, with the part of `where` that it is of.
+        """The kernel's result for each block, several at a time, with the part of `where` that it belongs to.
 
         Args:
             source: the numbers.
@@ -45,32 +46,36 @@ class Walk(Generic[Result]):
         """
         count = where.stop - where.start if isinstance(where, slice) else len(where)
         parts = [slice(start, min(start + self.step, count)) for start in range(0, count, self.step)]
-        room = threading.local()
+        workspace = threading.local()
 
         def work(part: slice) -> Result:
-            if not hasattr(room, "block"):
-                room.block = Block.empty(min(self.step, count), *source.shape[1:], self.dtype)
-            block: Block = room.block.first(part.stop - part.start)
-            if isinstance(where, slice):
-                rows = slice(where.start + part.start, where.start + part.stop)
-                positions_n, stored = np.arange(rows.start, rows.stop), source.part(rows)
-            else:
-                positions_n = where[part]
-                stored = source.at(positions_n)
-            check_n = positions_n + first if self.check else None
-            if self.kind == "log-probs" and stored.dtype == self.dtype and stored.is_contiguous():
-                # Nothing to convert: one pass less, on what is the most common input by far.
-                block = block.around(stored, check_n)
-            else:
-                block.fill(stored, self.kind, check_n)
-            return self.kernel(block)
+            if not hasattr(workspace, "block"):
+                workspace.block = Block.empty(min(self.step, count), *source.shape[1:], self.dtype)
+            room: Block = workspace.block.first(part.stop - part.start)
+            positions_n, stored = read(source, where, part)
+            return self.kernel(room.load(stored, self.kind, positions_n + first if self.check else None))
 
         yield from zip(parts, ordered_map(work, parts), strict=True)
 
 
+def read(source: Source, where: slice | Array, part: slice) -> tuple[Array, torch.Tensor]:
+    """`[n]` positions in the source and `[n, K, C]` stored numbers of some of the chosen rows.
+
+    Args:
+        source: the numbers.
+        where: the chosen rows: consecutive ones, or `[m]` positions.
+        part: which of those to read.
+    """
+    if isinstance(where, slice):
+        rows = slice(where.start + part.start, where.start + part.stop)
+        return np.arange(rows.start, rows.stop), source.part(rows)
+    positions_n = where[part]
+    return positions_n, source.at(positions_n)
+
+
 @runtime_checkable
-class FarSource(Source, Protocol):
-    """Numbers on other machines, to which a walk is sent, and from which only its results come back.
+class RemoteSource(Source, Protocol):
+    """Numbers on other machines. A pass is sent to them, and only its results come back.
 
     Attributes:
         traffic: what was moved so far.
@@ -78,5 +83,5 @@ class FarSource(Source, Protocol):
 
     traffic: Traffic
 
-    def walk(self, walk: Walk[Result], where: slice | Array) -> Iterator[tuple[slice, Result]]:
-        """The results of a walk, in order, as `Walk.over` gives them; the parts may be larger."""
+    def run_pass(self, task: PoolPass[Result], where: slice | Array) -> Iterator[tuple[slice, Result]]:
+        """The results of a pass, in order, as `PoolPass.over` gives them; the parts may be larger."""

@@ -1,21 +1,26 @@
 """Predictions of K posterior samples for N points over C classes, wherever they are stored."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import Self, TypeVar, get_args
+from typing import Any, Self, TypeVar
 
+import numpy as np
 import torch
 
 from poolwise import budget
-from poolwise.arrays import Array, as_embeddings
-from poolwise.errors import NotFiniteError, NotNormalisedError, ParameterError, ShapeError
+from poolwise.arrays import Array, ArrayOrTensor, as_embeddings
+from poolwise.errors import NotFiniteError, NotNormalisedError, ShapeError
 from poolwise.parallel import one_thread_an_operation
-from poolwise.predictions.blocks import Block, Kind
-from poolwise.predictions.files import open_array
-from poolwise.predictions.passes import FarSource, Walk
-from poolwise.predictions.shards import ShardSource, is_shards
-from poolwise.predictions.sources import Layout, Source, array_source, unflattened
+from poolwise.predictions.array_access import Rows, as_numpy, chosen, within
+from poolwise.predictions.blocks import Block
+from poolwise.predictions.forms import PredictionKind, PredictionLayout
+from poolwise.predictions.ids import as_ids
+from poolwise.predictions.layout_check import warn_of_layout
+from poolwise.predictions.opening import open_embeddings, open_source
+from poolwise.predictions.passes import PoolPass, RemoteSource, read
+from poolwise.predictions.sources import Source, array_source
 from poolwise.predictions.traffic import Traffic
 from poolwise.progress import Report, silent
 
@@ -25,95 +30,140 @@ Result = TypeVar("Result")
 class Predictions:
     """Predictions `[N, K, C]`: N pool points, K posterior samples, C classes.
 
-    Sample k must be the same parameter draw for every point. The values are read where they are: nothing is copied
-    or converted as a whole. Float16 and float32 are computed in float32, float64 in float64.
+    Make them with `from_log_probs`, `from_probs`, `from_logits` or `open`; what the numbers are is never guessed.
+    Sample k must be the same draw of the parameters for every point.
 
-    Use `from_log_probs`, `from_probs`, `from_logits` or `open`; none guesses what it was given.
+    The values are read where they are; nothing is copied or converted as a whole. Computing is in float32, or in
+    float64 where float64 is stored. `Block` says exactly how stored numbers become log-probabilities and
+    probabilities: float16 is renormalised, and the logarithm of 0 becomes -110 (-750 in float64).
+
+    They behave like an array along the points: `len(p)`, `p.shape`, `p[10:20]`, `p[[3, 1]]`, `p[mask]`, and `p[7]`,
+    which is one point, still `[1, K, C]`. `p.log_probs`, `p.probs`, `p.numpy()` and `np.asarray(p)` are NumPy arrays.
+    `for block in p` reads a pool of any size block by block.
+
+    Attributes:
+        dtype: the PyTorch type that is computed in: float32 or float64.
+        embeddings: `[N, D]` features of the points, or None.
+        labelled_embeddings: `[L, D]` features of the points that are labelled already, or None.
+        ids: `[N]` names of the points, such as file names, or None.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> p = pw.Predictions.from_logits(np.zeros((3, 2, 4), np.float32))
+        >>> p
+        Predictions(N=3, K=2, C=4, float32 logits)
+        >>> p[1:].probs.shape
+        (2, 2, 4)
+        >>> float(p.probs[0, 0, 0])
+        0.25
     """
 
     def __init__(
         self,
         source: Source,
-        kind: Kind,
+        kind: PredictionKind,
         *,
         embeddings: Array | None = None,
         labelled_embeddings: Array | None = None,
+        ids: Array | None = None,
         name: str = "",
     ) -> None:
         self._source, self._kind, self._name = source, kind, name
-        self._index: Array | None = None
+        self._rows: Rows = slice(0, source.shape[0])
         self.dtype = torch.float64 if source.dtype == torch.float64 else torch.float32
-        self.embeddings, self.labelled_embeddings = embeddings, labelled_embeddings
+        self.embeddings, self.labelled_embeddings, self.ids = embeddings, labelled_embeddings, ids
         self._checked = False
 
     @classmethod
     def from_log_probs(
         cls,
-        values: object,
+        values: ArrayOrTensor,
         *,
-        embeddings: object = None,
-        labelled_embeddings: object = None,
-        layout: Layout = "NKC",
+        embeddings: ArrayOrTensor | None = None,
+        labelled_embeddings: ArrayOrTensor | None = None,
+        ids: Sequence[str] | None = None,
+        layout: PredictionLayout | None = None,
         validate: bool = True,
     ) -> Self:
-        """Predictions from log-probabilities, normalised over the classes; -inf is a probability of zero.
+        """Predictions from log-probabilities that are normalised over the classes; -inf is a probability of zero.
 
         Args:
             values: array or tensor whose axes are in the order of `layout`.
             embeddings: `[N, D]` features of the pool points, for the methods that need them.
             labelled_embeddings: `[L, D]` features of the points that are labelled already.
-            layout: order of the axes: `"NKC"`, `"KNC"` or `"NCK"`.
-            validate: check all values now; if False, the first pass over the pool checks them as it goes.
+            ids: `[N]` names of the points, which a batch then shows.
+            layout: order of the axes: `"NKC"` (the default), `"KNC"` or `"NCK"`. A `LayoutWarning` says so if the shape
+                makes the default unlikely; naming the layout ends the doubt.
+            validate: check all values now; if False, the first pass over the pool checks them as it reads them.
+
+        Example:
+            >>> import numpy as np, poolwise as pw
+            >>> pw.Predictions.from_log_probs(np.log(np.full((6, 5, 2), 0.5)))
+            Predictions(N=6, K=5, C=2, float64 log-probs)
         """
-        return cls._build(array_source(values, layout), "log-probs", embeddings, labelled_embeddings, validate)
+        return cls._of(values, "log-probs", embeddings, labelled_embeddings, ids, layout, validate)
 
     @classmethod
     def from_probs(
         cls,
-        values: object,
+        values: ArrayOrTensor,
         *,
-        embeddings: object = None,
-        labelled_embeddings: object = None,
-        layout: Layout = "NKC",
+        embeddings: ArrayOrTensor | None = None,
+        labelled_embeddings: ArrayOrTensor | None = None,
+        ids: Sequence[str] | None = None,
+        layout: PredictionLayout | None = None,
         validate: bool = True,
     ) -> Self:
-        """Predictions from probabilities; the arguments are those of `from_log_probs`."""
-        return cls._build(array_source(values, layout), "probs", embeddings, labelled_embeddings, validate)
+        """Predictions from probabilities; the arguments are those of `from_log_probs`.
+
+        Example:
+            >>> import numpy as np, poolwise as pw
+            >>> pw.Predictions.from_probs(np.full((6, 5, 2), 0.5), ids=list("abcdef"))[2:4].ids
+            array(['c', 'd'], dtype=object)
+        """
+        return cls._of(values, "probs", embeddings, labelled_embeddings, ids, layout, validate)
 
     @classmethod
     def from_logits(
         cls,
-        values: object,
+        values: ArrayOrTensor,
         *,
-        embeddings: object = None,
-        labelled_embeddings: object = None,
-        layout: Layout = "NKC",
+        embeddings: ArrayOrTensor | None = None,
+        labelled_embeddings: ArrayOrTensor | None = None,
+        ids: Sequence[str] | None = None,
+        layout: PredictionLayout | None = None,
         validate: bool = True,
     ) -> Self:
         """Predictions from raw network outputs, normalised over the classes when they are read.
 
         The arguments are those of `from_log_probs`.
+
+        Example:
+            >>> import numpy as np, poolwise as pw
+            >>> pw.Predictions.from_logits(np.zeros((5, 6, 2)), layout="KNC").shape
+            (6, 5, 2)
         """
-        return cls._build(array_source(values, layout), "logits", embeddings, labelled_embeddings, validate)
+        return cls._of(values, "logits", embeddings, labelled_embeddings, ids, layout, validate)
 
     @classmethod
     def open(
         cls,
         path: str | Path,
         *,
-        kind: Kind | None = None,
-        layout: Layout | None = None,
+        kind: PredictionKind | None = None,
+        layout: PredictionLayout | None = None,
         key: str | None = None,
         samples: int | None = None,
-        embeddings: object = None,
-        labelled_embeddings: object = None,
+        embeddings: ArrayOrTensor | str | Path | None = None,
+        labelled_embeddings: ArrayOrTensor | str | Path | None = None,
+        ids: Sequence[str] | None = None,
         validate: bool = True,
         verify: bool = False,
     ) -> Self:
         """Predictions in a file or in a folder of shards, read where they are and never loaded whole.
 
-        `.npy` files are mapped and shards are read in parts; the columns of `.parquet`, `.arrow` and `.feather` files
-        are unpacked once, to a temporary file; `.npz` and `.pt` are loaded, safely.
+        `.npy` files are mapped and shards are read in parts. The columns of `.parquet`, `.arrow` and `.feather` files
+        are unpacked once, to a temporary file. `.npz` and `.pt` files are loaded, without running code.
 
         Args:
             path: the file, or a folder with a manifest or with Parquet or Arrow files only.
@@ -123,67 +173,90 @@ class Predictions:
             samples: K, where the K·C numbers of a point are one flat list.
             embeddings: an array or the path of a file; by default those in the folder, if there are any.
             labelled_embeddings: likewise.
+            ids: `[N]` names of the points; by default those in the folder, if there are any.
             validate: check all values now, in one streaming pass; if False, the first pass over the pool does it.
             verify: compare shards with their checksums, which reads all of them.
+
+        Example:
+            >>> import numpy as np, pathlib, tempfile, poolwise as pw
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "preds.npy"
+            >>> np.save(path, np.full((4, 3, 2), 0.5, np.float16))
+            >>> pw.Predictions.open(path, kind="probs")
+            Predictions(N=4, K=3, C=2, mapped float16 probs)
         """
-        for name, value, options in (("kind", kind, get_args(Kind)), ("layout", layout, get_args(Layout))):
-            if value is not None and value not in options:
-                raise ParameterError(f"{name} must be one of {', '.join(options)}, not {value!r}.")
-        if is_shards(path):
-            if key is not None or samples is not None:
-                raise ParameterError(f"{path} is a folder of shards, which needs neither key nor samples.")
-            shards = ShardSource(Path(path), verify=verify)
-            for name, value, known in (("kind", kind, shards.kind), ("layout", layout, shards.layout)):
-                if value not in (None, known):
-                    raise ParameterError(
-                        f"{path}: its manifest says {name} {known}, not {value}. Leave {name} out; if the manifest is "
-                        "wrong and Poolwise did not write the shards, remove it and use predictions.adopt again."
-                    )
-            source: Source = shards
-            kind, embeddings = shards.kind, shards.embeddings() if embeddings is None else embeddings
-        else:
-            array, mapping = open_array(path, key)
-            if verify:
-                raise ParameterError(f"{path} has no checksums to verify: only a folder of shards has.")
-            if samples is not None:
-                array = unflattened(array, samples, layout or "NKC")
-            source = array_source(array, layout or "NKC", mapping)
-        if isinstance(embeddings, str | Path):
-            embeddings = open_array(embeddings)[0]
-        if isinstance(labelled_embeddings, str | Path):
-            labelled_embeddings = open_array(labelled_embeddings)[0]
-        return cls._build(source, kind or "log-probs", embeddings, labelled_embeddings, validate, str(path))
+        found = open_source(path, kind, layout, key, samples, verify)
+        if found.layout_to_check:
+            warn_of_layout(found.source.shape, layout)
+        features = found.embeddings if embeddings is None else open_embeddings(embeddings)
+        labelled = open_embeddings(labelled_embeddings)
+        names = found.ids if ids is None else ids
+        return cls._build(found.source, found.kind, features, labelled, names, validate, str(path))
+
+    @classmethod
+    def _of(
+        cls,
+        values: ArrayOrTensor,
+        kind: PredictionKind,
+        embeddings: ArrayOrTensor | None,
+        labelled_embeddings: ArrayOrTensor | None,
+        ids: Sequence[str] | Array | None,
+        layout: PredictionLayout | None,
+        validate: bool,
+    ) -> Self:
+        source = array_source(values, "NKC" if layout is None else layout)
+        warn_of_layout(source.shape, layout)
+        return cls._build(source, kind, embeddings, labelled_embeddings, ids, validate)
 
     @classmethod
     def _build(
         cls,
         source: Source,
-        kind: Kind,
-        embeddings: object,
-        labelled_embeddings: object,
+        kind: PredictionKind,
+        embeddings: ArrayOrTensor | None,
+        labelled_embeddings: ArrayOrTensor | None,
+        ids: Sequence[str] | Array | None,
         validate: bool,
         name: str = "",
     ) -> Self:
-        features, labelled = _check_embeddings(embeddings, labelled_embeddings, source.shape[0])
-        predictions = cls(source, kind, embeddings=features, labelled_embeddings=labelled, name=name)
+        features, labelled = _check_embeddings(embeddings, labelled_embeddings, source.shape)
+        names = None if ids is None else as_ids(ids, source.shape[0])
+        predictions = cls(source, kind, embeddings=features, labelled_embeddings=labelled, ids=names, name=name)
         if validate:
             predictions.check()
         return predictions
 
-    def with_embeddings(self, embeddings: object = None, labelled_embeddings: object = None) -> "Predictions":
+    def with_embeddings(
+        self, embeddings: ArrayOrTensor | None = None, labelled_embeddings: ArrayOrTensor | None = None
+    ) -> "Predictions":
         """The same predictions with other embeddings; None keeps those that are there."""
         other = copy(self)
         other.embeddings, other.labelled_embeddings = _check_embeddings(
             self.embeddings if embeddings is None else embeddings,
             self.labelled_embeddings if labelled_embeddings is None else labelled_embeddings,
-            len(self),
+            self.shape,
         )
+        return other
+
+    def with_ids(self, ids: Sequence[str]) -> "Predictions":
+        """The same predictions with names of the points, one per point."""
+        other = copy(self)
+        other.ids = as_ids(ids, len(self))
         return other
 
     @property
     def source(self) -> Source:
-        """Where the numbers are."""
+        """Where the numbers are stored."""
         return self._source
+
+    @property
+    def kind(self) -> PredictionKind:
+        """What the stored numbers are: `"log-probs"`, `"probs"` or `"logits"`."""
+        return self._kind
+
+    @property
+    def positions(self) -> Rows:
+        """Which rows of the source these points are: a slice with a start and a stop, or `[N]` positions."""
+        return self._rows
 
     def moved_to(self, source: Source) -> "Predictions":
         """The same predictions, read from another place."""
@@ -197,7 +270,7 @@ class Predictions:
         return len(self), *self._source.shape[1:]
 
     def __len__(self) -> int:
-        return self._source.shape[0] if self._index is None else len(self._index)
+        return self._rows.stop - self._rows.start if isinstance(self._rows, slice) else len(self._rows)
 
     def __repr__(self) -> str:
         N, K, C = self.shape
@@ -205,14 +278,84 @@ class Predictions:
         return f"Predictions(N={N}, K={K}, C={C}, {stored})"
 
     @property
+    def log_probs(self) -> Array:
+        """`[N, K, C]` log-probabilities as a NumPy array, as `Block` describes them.
+
+        Float32 or float64 log-probabilities in memory or in a mapped file are not copied: the array is a read-only view
+        of them, for all points or for a slice such as `p[10:20]`. A copy is made where -inf has to be replaced.
+        """
+        return as_numpy(self, "log_probs")
+
+    @property
+    def probs(self) -> Array:
+        """`[N, K, C]` probabilities as a NumPy array; a read-only view where float32 or float64 ones are stored."""
+        return as_numpy(self, "probs")
+
+    def numpy(self) -> Array:
+        """The log-probabilities as a NumPy array: the same as `log_probs` and as `np.asarray(p)`.
+
+        Example:
+            >>> import numpy as np, poolwise as pw
+            >>> x = np.log(np.full((4, 3, 2), 0.5))
+            >>> np.shares_memory(pw.Predictions.from_log_probs(x).numpy(), x)
+            True
+        """
+        return self.log_probs
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        values = self.log_probs
+        if copy is False and (values.flags.owndata or (dtype is not None and np.dtype(dtype) != values.dtype)):
+            raise ValueError(f"{self} cannot be an array without a copy: they are stored in another form.")
+        return np.array(values, dtype, copy=True) if copy else values.astype(dtype or values.dtype, copy=False)
+
+    def __getitem__(self, key: Any) -> "Predictions":
+        rows = chosen(key, len(self))
+        other = copy(self)
+        other.embeddings = None if self.embeddings is None else self.embeddings[rows]
+        other.ids = None if self.ids is None else self.ids[rows]
+        other._rows = within(self._rows, rows)
+        return other
+
+    def take(self, indices_n: Array) -> "Predictions":
+        """The points at some positions, as predictions of their own; the numbers are not copied."""
+        return self[indices_n]
+
+    def __iter__(self) -> Iterator[Block]:
+        for _, block in self.blocks():
+            yield block
+
+    def blocks(self, memory: int | str = budget.DEFAULT) -> Iterator[tuple[slice, Block]]:
+        """The points in order, in blocks of memory of their own, with the rows that each has.
+
+        Values that were not checked before are checked.
+
+        Args:
+            memory: the memory budget that decides how long a block is, in bytes or as `"500MB"`.
+
+        Example:
+            >>> import numpy as np, poolwise as pw
+            >>> p = pw.Predictions.from_probs(np.full((4, 3, 2), 0.5))
+            >>> [(rows, len(block)) for rows, block in p.blocks()]
+            [(slice(0, 4, None), 4)]
+        """
+        step = budget.block_rows(self.row_bytes, budget.parse(memory))
+        for start in range(0, len(self), step):
+            rows = slice(start, min(start + step, len(self)))
+            positions_n, stored = read(self._source, self._rows, rows)
+            room = Block.empty(rows.stop - rows.start, *self.shape[1:], self.dtype)
+            with self._naming_itself():
+                room.fill(stored, self._kind, None if self._checked else positions_n)
+            yield rows, room
+
+    @property
     def traffic(self) -> Traffic:
-        """What was moved between machines so far; nothing, where the predictions are on this one."""
-        return self._source.traffic if isinstance(self._source, FarSource) else Traffic()
+        """What was moved between machines so far; nothing where the predictions are on this one."""
+        return self._source.traffic if isinstance(self._source, RemoteSource) else Traffic()
 
     @property
     def on_disk(self) -> bool:
-        """Whether a row that is read anew comes from a file of this machine."""
-        return bool(self._source.where) and not isinstance(self._source, FarSource)
+        """Whether a row that is read again comes from a file of this machine."""
+        return bool(self._source.where) and not isinstance(self._source, RemoteSource)
 
     @property
     def row_bytes(self) -> int:
@@ -227,46 +370,42 @@ class Predictions:
         report: Report = silent,
         stage: str = "reading the pool",
     ) -> Iterator[tuple[slice, Result]]:
-        """Walk the pool in order, in blocks sized for the cache and the memory budget, several at a time.
+        """Read the pool in order, in blocks sized for the cache and the memory budget, several at a time.
 
-        The first complete walk also checks the values.
+        The first complete pass also checks the values.
 
         Args:
-            kernel: from a block of rows to whatever is wanted of them; each row's part must depend on that row only,
-                so that no result depends on the size of a block. Blocks are reused, since fresh memory costs more than
-                the arithmetic on it: the result must not be a view of one, and only `probs` may be overwritten.
+            kernel: from a block of rows to the result that is wanted. Each row's part must depend on that row only, so
+                that no result depends on the size of a block. Blocks are reused, since fresh memory costs more than the
+                arithmetic on it: the result must not be a view of one, and only `probs` may be overwritten.
             memory: working memory to stay within, in bytes.
             report: told about progress.
-            stage: what to call the walk.
+            stage: what to call the pass.
         Yields:
             The rows and the kernel's result for each block.
+
+        Example:
+            >>> import numpy as np, poolwise as pw
+            >>> p = pw.Predictions.from_probs(np.full((4, 3, 2), 0.5))
+            >>> [(rows, largest) for rows, largest in p.scan(lambda block: block.probs.max().item())]
+            [(slice(0, 4, None), 0.5)]
         """
         step = budget.block_rows(self.row_bytes, memory)
-        walk = Walk(kernel, self._kind, self.dtype, step, not self._checked)
-        where = slice(0, len(self)) if self._index is None else self._index
-        source = self._source
-        results = source.walk(walk, where) if isinstance(source, FarSource) else walk.over(source, where)
-        try:
-            for rows, result in results:
-                yield rows, result
-                report(stage, rows.stop, len(self))
-        except (NotFiniteError, NotNormalisedError) as error:
-            raise type(error)(f"{self._name}: {error}" if self._name else str(error)) from None
+        task = PoolPass(kernel, self._kind, self.dtype, step, not self._checked)
+        source, rows = self._source, self._rows
+        results = source.run_pass(task, rows) if isinstance(source, RemoteSource) else task.over(source, rows)
+        with self._naming_itself():
+            for part, result in results:
+                yield part, result
+                report(stage, part.stop, len(self))
         self._checked = True
 
     def rows(self, indices_n: Array) -> Block:
         """The rows at some positions of the pool, in the order asked for."""
         block = Block.empty(len(indices_n), *self.shape[1:], self.dtype)
-        positions_n = indices_n if self._index is None else self._index[indices_n]
+        positions_n = indices_n + self._rows.start if isinstance(self._rows, slice) else self._rows[indices_n]
         block.fill(self._source.at(positions_n), self._kind, None)
         return block
-
-    def take(self, indices_n: Array) -> "Predictions":
-        """The points at some positions of the pool, as predictions of their own; the predictions are not copied."""
-        other = copy(self)
-        other.embeddings = None if self.embeddings is None else self.embeddings[indices_n]
-        other._index = indices_n if self._index is None else self._index[indices_n]
-        return other
 
     def check(self, memory: int = budget.DEFAULT, report: Report = silent) -> None:
         """Check every value in one streaming pass, unless an earlier pass did."""
@@ -275,11 +414,30 @@ class Predictions:
                 for _ in self.scan(lambda block: None, memory, report, "checking the pool"):
                     pass
 
+    @contextmanager
+    def _naming_itself(self) -> Iterator[None]:
+        """Put the name of the file in front of an error about values."""
+        try:
+            yield
+        except (NotFiniteError, NotNormalisedError) as error:
+            raise type(error)(f"{self._name}: {error}" if self._name else str(error)) from None
 
-def _check_embeddings(embeddings: object, labelled_embeddings: object, rows: int) -> tuple[Array | None, Array | None]:
-    """Embeddings of the pool and of the labelled points as arrays that fit each other."""
-    features = None if embeddings is None else as_embeddings(embeddings, "embeddings", rows)
+
+def _check_embeddings(
+    embeddings: ArrayOrTensor | None, labelled_embeddings: ArrayOrTensor | None, shape: tuple[int, int, int]
+) -> tuple[Array | None, Array | None]:
+    """Embeddings of the pool and of the labelled points as arrays that fit each other and the predictions."""
+    N, K, _ = shape
     labelled = None if labelled_embeddings is None else as_embeddings(labelled_embeddings, "labelled_embeddings")
+    try:
+        features = None if embeddings is None else as_embeddings(embeddings, "embeddings", N)
+    except ShapeError as error:
+        if np.shape(embeddings)[:1] != (K,) or N == K:  # type: ignore[arg-type]
+            raise
+        raise ShapeError(
+            f"{error} There are {K} embeddings, and the predictions were read as {N} points and {K} posterior samples: "
+            'if it is the other way round, pass layout="KNC".'
+        ) from None
     if features is not None and labelled is not None and labelled.shape[1] != features.shape[1]:
         raise ShapeError(
             f"embeddings have {features.shape[1]} columns and labelled_embeddings {labelled.shape[1]}: "

@@ -1,4 +1,4 @@
-"""One shard of a folder, as it is written: in this process, or on the machine that predicted it."""
+"""One shard of a folder being written: in this process, or on the machine that predicted it."""
 
 import hashlib
 import io
@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from poolwise.arrays import Array, as_array, as_bytes
+from poolwise.arrays import Array, ArrayOrTensor, as_array, as_bytes
 from poolwise.errors import FileError, ShapeError
 from poolwise.predictions.manifest import EMBEDDINGS, PART, Shard, find_embeddings, rows_checksum
 from poolwise.storage import replacing
 
 
 @dataclass(frozen=True)
-class Part:
-    """A shard that is to be written; all that another process needs to know to do it.
+class ShardFile:
+    """The file of a shard that is still to be written: all that another process needs to know to write it.
 
     Attributes:
-        folder: where.
+        folder: the folder of shards.
         number: which shard.
         start: position of its first point.
         shape: `(n, K, C)`.
@@ -37,11 +37,11 @@ class Part:
 
     @property
     def rows(self) -> slice:
-        """Which points it is for."""
+        """Positions of its points in the pool."""
         return slice(self.start, self.start + self.shape[0])
 
-    def write(self, values_n_K_C: object, embeddings_n_D: object = None) -> Shard:
-        """Write it; when this returns, it is on the disk. It counts once a `ShardWriter` has entered it.
+    def write(self, values_n_K_C: ArrayOrTensor, embeddings_n_D: ArrayOrTensor | None = None) -> Shard:
+        """Write the file, which is on the disk when this returns. It counts once a `ShardWriter` has recorded it.
 
         Args:
             values_n_K_C: its predictions.
@@ -63,7 +63,7 @@ class Part:
         return shard
 
     def _write_embeddings(self, shape: tuple[int, int], features_n_D: Array) -> str:
-        """Write embeddings in their place, and give back their checksum."""
+        """Write embeddings to their rows of the shared file, and return their checksum."""
         path = self.folder / EMBEDDINGS
         begin = find_embeddings(self.folder, shape)
         try:
@@ -78,15 +78,15 @@ class Part:
 
 
 def header(array: Array) -> bytes:
-    """How an `.npy` file with these numbers begins."""
+    """The header of an `.npy` file with these numbers."""
     text = io.BytesIO()
     fields = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
     np.lib.format.write_array_header_1_0(text, fields)
     return text.getvalue()
 
 
-def _exactly(values: object, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> Array:
-    """Numbers of that shape, in that type, one after another."""
+def _exactly(values: ArrayOrTensor | None, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> Array:
+    """Numbers of that shape and type, contiguous in memory."""
     if values is None:
         raise ShapeError(f"{what} {list(shape)} are missing.")
     array = as_array(values, what)

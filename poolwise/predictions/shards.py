@@ -1,7 +1,7 @@
-"""Predictions in a folder of shards, read in parts without ever mapping or holding a file.
+"""Predictions in a folder of shards, read in parts; no file is mapped or loaded whole.
 
-A read goes to a buffer of our own, so what is resident is that buffer, whatever the size of the files; and a file that
-is cut short while it is read is an error, where a mapped one would end the process.
+Rows are read into a buffer, so memory stays small whatever the size of the files. A file that is cut short while it is
+read is an error, where a mapped file would end the process.
 """
 
 import os
@@ -18,14 +18,14 @@ from poolwise.arrays import Array, as_view
 from poolwise.errors import FileError
 from poolwise.predictions.manifest import EMBEDDINGS, NAME, PART, Manifest, checksum, find_embeddings, rows_checksum
 
-# Reading so many bytes more than are needed takes less time than another call.
+# Reading up to this many bytes more than are needed takes less time than another call.
 _PAGE = 4096
 # How many shards are kept open.
 _OPEN = 256
 
 
 def is_shards(path: str | Path) -> bool:
-    """Whether a path is a folder of shards, with its manifest or waiting for one."""
+    """Whether a path is a folder of shards, with or without a manifest."""
     return (Path(path) / NAME).exists() or (Path(path) / PART.format(0)).exists()
 
 
@@ -47,7 +47,7 @@ class ShardSource:
         self._dtype = np.dtype(self.manifest.dtype)
         self.dtype = as_view(np.empty(0, self._dtype)).dtype
         self.where = f"{count} shard{'s' if count > 1 else ''} of"
-        # In every layout a file is so many pieces, in each of which the points stand one after another.
+        # In every layout a file is one or more pieces, and in each piece the points follow one another.
         _, K, C = self.shape
         self._pieces = K if self.layout == "KNC" else 1
         self._width = K * C // self._pieces * self._dtype.itemsize
@@ -59,7 +59,7 @@ class ShardSource:
             self._verify()
 
     def part(self, rows: slice) -> Tensor:
-        """Consecutive rows, in a buffer that the calling thread's next part takes over."""
+        """Consecutive rows, in a buffer that the calling thread's next call overwrites."""
         n = rows.stop - rows.start
         if getattr(self._room, "rows", 0) < n:
             self._room.buffer, self._room.rows = np.empty(n * self._pieces * self._width, np.uint8), n
@@ -68,7 +68,7 @@ class ShardSource:
         return self._as_tensor(buffer)
 
     def at(self, positions_n: Array) -> Tensor:
-        """Rows at some positions, neighbours in one read."""
+        """Rows at some positions; neighbours are read together."""
         result = np.empty((self._pieces, len(positions_n), self._width), np.uint8)
         order_n = np.argsort(positions_n, kind="stable")
         sorted_n = positions_n[order_n]
@@ -120,7 +120,7 @@ class ShardSource:
 
     @contextmanager
     def _opened(self, number: int) -> Iterator[int]:
-        """The file of a shard; the first that are asked for stay open."""
+        """The file of a shard; the first ones stay open."""
         with self._lock:
             file = self._files.get(number)
             kept = file is not None or len(self._files) < _OPEN
@@ -163,18 +163,18 @@ def _close(files: dict[int, int]) -> None:
 
 
 def _complete(folder: Path) -> Manifest:
-    """The manifest of a folder in which all is written, and nothing else."""
+    """The manifest of a folder in which every shard is written and there are no others."""
     if not (folder / NAME).exists():
         raise FileError(
-            f"{folder} holds shards but no {NAME}. If another program wrote them, describe them once with "
+            f"{folder} has shards but no {NAME}. If another program wrote them, describe them once with "
             "poolwise.predictions.adopt(folder, kind=...)."
         )
     manifest = Manifest.read(folder)
     count = len(manifest.shards)
     if manifest.written < count:
         raise FileError(
-            f"{folder} holds {manifest.written} of {count} shards: its prediction did not end. Give the same command "
-            "or call again, and it goes on from there."
+            f"{folder} has {manifest.written} of {count} shards: its prediction is unfinished. Give the same command "
+            "or call again, and it resumes from there."
         )
     known = {PART.format(number) for number in range(count)}
     unknown = sorted(path.name for path in folder.glob("part-*.npy") if path.name not in known)

@@ -1,15 +1,15 @@
-"""Where stored numbers come from: one protocol for arrays, mapped files and folders of shards."""
+"""Where stored numbers are read from: one protocol for arrays, mapped files and folders of shards."""
 
 import mmap
-from typing import Literal, Protocol, get_args
+from typing import Protocol, get_args
 
 import torch
 from torch import Tensor
 
-from poolwise.arrays import Array, as_array, as_view
+from poolwise.arrays import Array, ArrayOrTensor, as_array, as_view
+from poolwise.budget import shorten
 from poolwise.errors import EmptyPoolError, ParameterError, ShapeError
-
-Layout = Literal["NKC", "KNC", "NCK"]
+from poolwise.predictions.forms import PredictionLayout
 
 # Bytes of a mapped file that may become resident before its pages are given back to the system.
 _RELEASE_EVERY = 1 << 26
@@ -71,7 +71,7 @@ class ArraySource:
         return self.values[positions]
 
     def _touched(self, size: int) -> None:
-        """Give back what was read before, once it is much. What is still in use is fetched again without harm."""
+        """Give pages back to the system once many were read. Those still in use are simply fetched again."""
         if self._mapping is not None:
             self._resident += size
             if self._resident >= _RELEASE_EVERY:
@@ -79,7 +79,7 @@ class ArraySource:
                 self._resident = 0
 
 
-def array_source(values: object, layout: Layout, mapping: mmap.mmap | None = None) -> ArraySource:
+def array_source(values: ArrayOrTensor, layout: PredictionLayout, mapping: mmap.mmap | None = None) -> ArraySource:
     """Numbers in memory or in a mapped file, with their axes put in order.
 
     Args:
@@ -87,14 +87,14 @@ def array_source(values: object, layout: Layout, mapping: mmap.mmap | None = Non
         layout: that order.
         mapping: the mapped file that they are in.
     """
-    if layout not in get_args(Layout):
-        raise ParameterError(f"layout must be one of {', '.join(get_args(Layout))}, not {layout!r}.")
+    if layout not in get_args(PredictionLayout):
+        raise ParameterError(f"layout must be one of {', '.join(get_args(PredictionLayout))}, not {layout!r}.")
     array = as_array(values, "predictions")
     if array.ndim != 3:
         raise ShapeError(
-            f"predictions must have three axes {list(layout)} (points, posterior samples, classes), "
-            f"not shape {list(array.shape)}. For a single model, add an axis of length 1 for K; for a file of flat "
-            "lists, say samples=."
+            f"predictions must have three axes {list(layout)} (N points, K posterior samples, C classes), "
+            f"not shape {list(array.shape)}. For a single model, add an axis of length 1 for K. For a file of flat "
+            "lists [N, K·C], give K with samples=."
         )
     array = array.transpose([layout.index(axis) for axis in "NKC"])
     if len(array) == 0:
@@ -104,11 +104,11 @@ def array_source(values: object, layout: Layout, mapping: mmap.mmap | None = Non
     return ArraySource(as_view(array), mapping)
 
 
-def unflattened(array_N_KC: Array, samples: int, layout: Layout) -> Array:
+def unflattened(array_N_KC: Array, samples: int, layout: PredictionLayout) -> Array:
     """`[N, K, C]` numbers, or `[N, C, K]` for that layout, from flat lists."""
     if array_N_KC.ndim != 2 or samples < 1 or array_N_KC.shape[1] % samples or layout == "KNC":
         raise ShapeError(
-            f"samples={samples} is for flat lists [N, K·C] of a length that it divides, in layout NKC or NCK, not for "
-            f"shape {list(array_N_KC.shape)} in layout {layout}."
+            f"samples={shorten(samples)} is for flat lists [N, K·C] of a length that it divides, in layout NKC or NCK, "
+            f"not for shape {list(array_N_KC.shape)} in layout {layout}."
         )
     return array_N_KC.reshape(len(array_N_KC), *((samples, -1) if layout == "NKC" else (-1, samples)))

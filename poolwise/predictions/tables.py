@@ -1,8 +1,8 @@
 """Columns of lists in Parquet and Arrow files, which is how other pipelines store predictions.
 
-Such files are packed, and a row of them cannot be read alone. So the column is unpacked once, batch by batch, to a
-temporary file without a name, which is then mapped as an `.npy` file is: selecting needs no more memory than from one,
-and the space on the disk is given back when the predictions are gone.
+Such files are packed, and a single row cannot be read. So the column is unpacked once, batch by batch, to a temporary
+file without a name. That file is mapped as an `.npy` file is, so that selecting needs no more memory. Its space on the
+disk is freed when the predictions are gone.
 """
 
 import mmap
@@ -18,9 +18,9 @@ from poolwise.arrays import Array, as_bytes
 from poolwise.errors import FileError, MissingInputError, ShapeError
 
 ENDINGS = (".parquet", ".arrow", ".feather")
-# How an Arrow file with an index begins; and how one without ends, a stream, which Hugging Face `datasets` writes.
+# The first bytes of an Arrow file with an index, and the last bytes of a stream, which Hugging Face `datasets` writes.
 _INDEXED, _END = b"ARROW1", b"\xff\xff\xff\xff\0\0\0\0"
-# Rows are unpacked so many at a time.
+# How many rows are unpacked at a time.
 _ROWS = 8192
 
 
@@ -34,7 +34,7 @@ def open_column(path: Path, key: str | None) -> tuple[Array, mmap.mmap]:
 
     Args:
         path: a file, or a folder of files in the order of their names.
-        key: which column; not needed if only one holds lists.
+        key: which column; not needed if only one has lists.
     """
     try:
         import pyarrow as pa
@@ -61,7 +61,7 @@ def open_column(path: Path, key: str | None) -> tuple[Array, mmap.mmap]:
                         raise  # of the disk, where one of Arrow's own has no number
                     raise FileError(f"{file}: not a whole file of its kind ({error}). Write it again.") from error
             if not rows or shape is None or not np.prod(shape):
-                raise FileError(f"{path}: holds no rows.")
+                raise FileError(f"{path}: has no rows.")
             room.flush()
             mapping = mmap.mmap(room.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:

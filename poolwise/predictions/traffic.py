@@ -1,16 +1,16 @@
-"""What a selection moves between machines, counted where it is asked for."""
+"""What a selection moves between machines."""
 
 from dataclasses import astuple, dataclass
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What went from and to the machines that hold the predictions. Numbers only: messages have envelopes of their own.
+    """What was sent to and fetched from the machines that have the predictions, without the overhead of messages.
 
     Attributes:
-        tasks: how many pieces of work were sent to them.
-        sent: bytes of what they were asked: the scoring function, and the positions of rows.
-        scores: bytes of what passes over the pool gave back.
+        tasks: how many pieces of work were sent.
+        sent: bytes of the requests: the scoring function, and the positions of rows.
+        scores: bytes of the results of passes over the pool.
         rows: how many rows were fetched.
         fetched: bytes of those rows.
     """

@@ -1,4 +1,4 @@
-"""The checks that a block of predictions must pass, with errors that name the first bad row."""
+"""The checks of a block of predictions; an error names the first bad row."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ _HINTS = {
     "for raw network outputs Predictions.from_logits (on the command line: --kind).",
     "probs": "Probabilities were expected: for log-probabilities use Predictions.from_log_probs, "
     "for raw network outputs Predictions.from_logits (on the command line: --kind).",
-    "logits": "Logits were expected: each class a finite number, or -inf for a class that cannot be.",
+    "logits": "Logits were expected: a finite number for each class, or -inf for a class that is impossible.",
 }
 
 
@@ -27,7 +27,7 @@ def check_block(raw_n_K_C: Tensor, probs_n_K_C: Tensor, kind: str, stored: torch
         probs_n_K_C: `[n, K, C]` the probabilities made of them.
         kind: `"log-probs"`, `"probs"` or `"logits"`.
         stored: the type the values are stored in, which sets the tolerance.
-        positions_n: `[n]` where each row stands in the pool, for the message.
+        positions_n: `[n]` position of each row in the pool, for the message.
     """
     n, K, C = probs_n_K_C.shape
     # A product with ones is the fastest sum over a short last axis. NaN fails the comparisons, as it should.
@@ -57,9 +57,22 @@ def _explain(raw_n_K_C: Tensor, sums_n_K: Tensor, kind: str, stored: torch.dtype
         value = float(raw_n_K_C[row, member].min())
         raise NotNormalisedError(f"{where}: found the negative probability {value:.6g}. {_HINTS[kind]}")
     total = float(sums_n_K[row, member])
+    axis = _class_axis(raw_n_K_C, kind, stored)
     if kind == "logits":
         raise NotFiniteError(f"{where}: every class has the logit -inf. {_HINTS[kind]}")
     raise NotNormalisedError(
         f"{where}: the probabilities of the {raw_n_K_C.shape[2]} classes sum to {total:.6g}, not 1 "
-        f"(to within {TOLERANCE[stored]:g}). {_HINTS[kind]}"
+        f"(to within {TOLERANCE[stored]:g}). {axis or _HINTS[kind]}"
     )
+
+
+def _class_axis(raw_n_K_C: Tensor, kind: str, stored: torch.dtype) -> str | None:
+    """What to do if another axis than the last one sums to one everywhere: then that axis counts the classes."""
+    probs_n_K_C = raw_n_K_C.exp() if kind == "log-probs" else raw_n_K_C
+    for axis, name in ((1, "posterior samples"), (0, "points")):
+        if probs_n_K_C.shape[axis] > 1 and bool(((probs_n_K_C.sum(axis) - 1).abs() <= TOLERANCE[stored]).all()):
+            return (
+                f"They do sum to 1 over the axis that was read as that of the {name}, so the axes are in another "
+                "order: pass the right layout=, which is NKC, KNC or NCK (N points, K posterior samples, C classes)."
+            )
+    return None

@@ -3,7 +3,7 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -11,22 +11,24 @@ from typing import Self, get_args
 
 import numpy as np
 
+from poolwise.arrays import ArrayOrTensor
 from poolwise.errors import FileError, ParameterError, ShapeError, StateError
-from poolwise.predictions.blocks import Kind
+from poolwise.predictions.forms import PredictionKind
+from poolwise.predictions.ids import as_ids, write_ids
 from poolwise.predictions.manifest import DTYPES, EMBEDDINGS, NAME, PART, Manifest, Shard, find_embeddings
-from poolwise.predictions.shard_file import Part, header
+from poolwise.predictions.shard_file import ShardFile, header
 from poolwise.storage import replacing
 
 _LOCK = ".lock"
-# A shard takes about so many bytes, if nothing else is asked for: what a killed prediction may have to do again.
+# About how many bytes a shard takes by default: what a killed prediction may have to do again.
 SHARD_BYTES = 1 << 26
 
 
 class ShardWriter:
-    """Writes a folder of shards, or goes on with one that is unfinished. Use as a context, in one process at a time.
+    """Writes a folder of shards, or resumes one that is unfinished. Use it as a context, in one process at a time.
 
-    A shard is written to the side, synced and renamed, and then entered in the manifest: whatever happens, what the
-    manifest names is whole. Shards may come in any order, and `missing` says which are left.
+    A shard is written to the side, synced and renamed, and then recorded in the manifest: whatever happens, what the
+    manifest names is complete. Shards may come in any order, and `missing` says which are left.
 
     Args:
         folder: where to write; made if it is not there.
@@ -35,6 +37,17 @@ class ShardWriter:
         dtype: the type to store them in: `"float16"`, `"float32"` or `"float64"`.
         rows_per_shard: how many points go into one file; None for about 64 MB, or for what the folder has.
         embeddings: D, if `[N, D]` embeddings are written as well.
+        ids: `[N]` names of the points, such as file names.
+
+    Example:
+        >>> import numpy as np, tempfile, poolwise as pw
+        >>> folder = tempfile.mkdtemp()
+        >>> with pw.predictions.ShardWriter(folder, (4, 3, 2), kind="probs", rows_per_shard=3) as writer:
+        ...     for number in writer.missing:
+        ...         rows = writer.rows(number)
+        ...         writer.put(number, np.full((rows.stop - rows.start, 3, 2), 0.5, np.float32))
+        >>> pw.Predictions.open(folder)
+        Predictions(N=4, K=3, C=2, 2 shards of float16 probs)
     """
 
     def __init__(
@@ -42,15 +55,16 @@ class ShardWriter:
         folder: str | Path,
         shape: tuple[int, int, int],
         *,
-        kind: Kind = "log-probs",
+        kind: PredictionKind = "log-probs",
         dtype: str = "float16",
         rows_per_shard: int | None = None,
         embeddings: int | None = None,
+        ids: Sequence[str] | None = None,
     ) -> None:
         N, K, C = shape
         if min(shape) < 1:
             raise ShapeError(f"shape must be (N, K, C), each at least 1, not {shape}.")
-        for name, value, options in (("kind", kind, get_args(Kind)), ("dtype", dtype, DTYPES)):
+        for name, value, options in (("kind", kind, get_args(PredictionKind)), ("dtype", dtype, DTYPES)):
             if value not in options:
                 raise ParameterError(f"{name} must be one of {', '.join(options)}, not {value!r}.")
         if rows_per_shard is not None and rows_per_shard < 1:
@@ -59,6 +73,7 @@ class ShardWriter:
         shards = [Shard(min(step, N - start)) for start in range(0, N, step)]
         self._folder, self._any_step = Path(folder), rows_per_shard is None
         self._manifest = Manifest(kind, "NKC", dtype, N, K, C, embeddings, shards)
+        self._ids = None if ids is None else as_ids(ids, N)
         self._lock: int | None = None
 
     def __enter__(self) -> Self:
@@ -92,11 +107,11 @@ class ShardWriter:
         return [number for number, shard in enumerate(self._manifest.shards) if shard.sha256 is None]
 
     def rows(self, number: int) -> slice:
-        """Which points a shard is for."""
+        """Positions of the points of a shard."""
         starts = self._manifest.starts
         return slice(int(starts[number]), int(starts[number + 1]))
 
-    def put(self, number: int, values_n_K_C: object, embeddings_n_D: object = None) -> None:
+    def put(self, number: int, values_n_K_C: ArrayOrTensor, embeddings_n_D: ArrayOrTensor | None = None) -> None:
         """Write a shard; when this returns, it is on the disk.
 
         Args:
@@ -106,13 +121,13 @@ class ShardWriter:
         """
         self._must_be_open()
         with self.saying_what_is_complete():
-            self.enter(number, self.part(number).write(values_n_K_C, embeddings_n_D))
+            self.enter(number, self.shard_file(number).write(values_n_K_C, embeddings_n_D))
 
-    def part(self, number: int) -> Part:
-        """A shard for another process to write, and for this one to `enter`."""
+    def shard_file(self, number: int) -> ShardFile:
+        """The file of a shard, for another process to write and for this one to `enter`."""
         manifest, rows = self._manifest, self.rows(number)
         width = manifest.embeddings
-        return Part(
+        return ShardFile(
             self._folder.resolve(),
             number,
             rows.start,
@@ -122,11 +137,11 @@ class ShardWriter:
         )
 
     def enter(self, number: int, shard: Shard) -> None:
-        """Take a shard that is written into the manifest.
+        """Record a shard that is written in the manifest.
 
         Args:
             number: which shard.
-            shard: what its `part` gave back.
+            shard: what the `write` of its `shard_file` returned.
         """
         self._must_be_open()
         before, self._manifest.shards[number] = self._manifest.shards[number], shard
@@ -138,13 +153,13 @@ class ShardWriter:
 
     @contextmanager
     def saying_what_is_complete(self) -> Iterator[None]:
-        """Add to an error of a file that the work was not in vain."""
+        """Add to an error of a file how many shards are complete."""
         try:
             yield
         except FileError as error:
             raise FileError(
                 f"{error} {self._manifest.written} of {self.count} shards are complete. Make room and give the same "
-                "command or call again: it goes on from there."
+                "command or call again: it resumes from there."
             ) from error
 
     def tidy(self) -> None:
@@ -157,7 +172,7 @@ class ShardWriter:
             raise StateError("a ShardWriter writes inside its context: with ShardWriter(...) as writer.")
 
     def _begin(self) -> None:
-        """Take the folder, and take up what is in it."""
+        """Lock the folder, and resume what is in it."""
         assert self._lock is not None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -168,11 +183,13 @@ class ShardWriter:
         if (self._folder / NAME).exists():
             self._resume(Manifest.read(self._folder))
         elif any(self._folder.glob("part-*.npy")):
-            raise FileError(f"{self._folder} holds shards without a {NAME}. Choose another folder.")
+            raise FileError(f"{self._folder} has shards without a {NAME}. Choose another folder.")
         self.tidy()
         self._need_room()
         if self._manifest.embeddings is not None and self.missing:
             self._make_embeddings()
+        if self._ids is not None:
+            write_ids(self._folder, self._ids)
         if not (self._folder / NAME).exists():
             self._manifest.write(self._folder)
 
@@ -182,7 +199,7 @@ class ShardWriter:
             there, here = getattr(found, name), getattr(mine, name)
             if there != here:
                 raise FileError(
-                    f"{self._folder} holds predictions with {name} = {there}, not {here}. Use the settings "
+                    f"{self._folder} has predictions with {name} = {there}, not {here}. Use the settings "
                     "that it was begun with, or another folder."
                 )
         if not self._any_step and [shard.rows for shard in found.shards] != [shard.rows for shard in mine.shards]:

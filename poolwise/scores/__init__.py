@@ -4,29 +4,37 @@ Each function takes log-probabilities (NumPy or PyTorch) or a `Predictions` obje
 It returns a tensor for a tensor, and an array for anything else.
 """
 
+from pathlib import Path
+
 import torch
 from torch import Tensor
 
-from poolwise.arrays import Array
+from poolwise.arrays import Array, ArrayOrTensor
 from poolwise.predictions import Predictions
 from poolwise.scores import kernels
 from poolwise.scores.kernels import Kernel
 from poolwise.scores.pool import score_pool
 from poolwise.scores.targets import target_probs
 
+Targets = ArrayOrTensor | Predictions | str | Path
+
 __all__ = ["bald", "conditional_entropy", "entropy", "epig", "least_confidence", "margin", "smocu"]
 
 
-def _pool(x: object) -> Predictions:
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _pool(x: ArrayOrTensor | Predictions) -> Predictions:
     return x if isinstance(x, Predictions) else Predictions.from_log_probs(x, validate=False)
 
 
-def _score(x: object, pool: Predictions, kernel: Kernel) -> Array | Tensor:
+def _score(x: ArrayOrTensor | Predictions, pool: Predictions, kernel: Kernel) -> Array | Tensor:
     scores_N = score_pool(pool, kernel)
     return torch.from_numpy(scores_N) if isinstance(x, Tensor) else scores_N
 
 
-def bald(x: object) -> Array | Tensor:
+def bald(x: ArrayOrTensor | Predictions) -> Array | Tensor:
     """Mutual information between label and posterior sample, `[N]`, in nats (Houlsby et al. 2011).
 
     Example:
@@ -38,7 +46,7 @@ def bald(x: object) -> Array | Tensor:
     return _score(x, _pool(x), kernels.bald)
 
 
-def entropy(x: object) -> Array | Tensor:
+def entropy(x: ArrayOrTensor | Predictions) -> Array | Tensor:
     """Entropy of the averaged prediction, `[N]`, in nats.
 
     Example:
@@ -50,7 +58,7 @@ def entropy(x: object) -> Array | Tensor:
     return _score(x, _pool(x), kernels.entropy)
 
 
-def conditional_entropy(x: object) -> Array | Tensor:
+def conditional_entropy(x: ArrayOrTensor | Predictions) -> Array | Tensor:
     """Average entropy of the samples' predictions, `[N]`, in nats: the part that no amount of labels removes.
 
     Example:
@@ -62,7 +70,7 @@ def conditional_entropy(x: object) -> Array | Tensor:
     return _score(x, _pool(x), kernels.conditional_entropy)
 
 
-def least_confidence(x: object) -> Array | Tensor:
+def least_confidence(x: ArrayOrTensor | Predictions) -> Array | Tensor:
     """One minus the probability of the most likely class of the averaged prediction, `[N]`.
 
     Example:
@@ -74,7 +82,7 @@ def least_confidence(x: object) -> Array | Tensor:
     return _score(x, _pool(x), kernels.least_confidence)
 
 
-def margin(x: object) -> Array | Tensor:
+def margin(x: ArrayOrTensor | Predictions) -> Array | Tensor:
     """One minus the lead of the most likely class over the second, of the averaged prediction, `[N]`.
 
     Example:
@@ -86,8 +94,12 @@ def margin(x: object) -> Array | Tensor:
     return _score(x, _pool(x), kernels.margin)
 
 
-def epig(x: object, targets: object) -> Array | Tensor:
+def epig(x: ArrayOrTensor | Predictions, targets: Targets) -> Array | Tensor:
     """Mean information about the labels of target points `[R, K, C]`, `[N]`, in nats (Bickford Smith et al. 2023).
+
+    Args:
+        x: the pool.
+        targets: predictions of the target points by the same K samples: an array, a file, or a `Predictions` object.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -99,8 +111,13 @@ def epig(x: object, targets: object) -> Array | Tensor:
     return _score(x, pool, kernels.epig(target_probs(targets, *pool.shape[1:], pool.dtype)))
 
 
-def smocu(x: object, targets: object, softness: float = 10.0) -> Array | Tensor:
+def smocu(x: ArrayOrTensor | Predictions, targets: Targets, softness: float = 10.0) -> Array | Tensor:
     """Expected fall of the cost of uncertainty at target points `[R, K, C]`, `[N]` (Zhao et al. 2021).
+
+    Args:
+        x: the pool.
+        targets: predictions of the target points by the same K samples: an array, a file, or a `Predictions` object.
+        softness: how closely the soft maximum follows the maximum.
 
     Example:
         >>> import numpy as np, poolwise as pw

@@ -1,4 +1,4 @@
-"""One pass over the pool: from predictions wherever they are to one number per point."""
+"""One pass over the pool: from predictions, wherever they are stored, to one number per point."""
 
 import numpy as np
 

@@ -1,6 +1,7 @@
 """Target points: predictions by the same posterior samples as the pool's."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from poolwise.errors import ShapeError
 from poolwise.predictions import Predictions
 
 
-def target_probs(targets: object, K: int, C: int, dtype: torch.dtype) -> Tensor:
+def target_probs(targets: Any, K: int, C: int, dtype: torch.dtype) -> Tensor:
     """`[R, K, C]` checked probabilities of target points, in the pool's precision.
 
     Args:
@@ -21,7 +22,8 @@ def target_probs(targets: object, K: int, C: int, dtype: torch.dtype) -> Tensor:
     """
     if isinstance(targets, str | Path):
         targets = Predictions.open(targets)
-    given = targets if isinstance(targets, Predictions) else Predictions.from_log_probs(targets)
+    # A few targets by many samples are usual, so their layout is not doubted.
+    given = targets if isinstance(targets, Predictions) else Predictions.from_log_probs(targets, layout="NKC")
     if given.shape[1:] != (K, C):
         raise ShapeError(
             f"targets must be predictions [R, {K}, {C}] by the same {K} posterior samples as the pool's, "

@@ -1,9 +1,9 @@
-"""Prefilters: a selection from a part of the pool that says what the rest could have been worth.
+"""Prefilters: a selection from a part of the pool that reports what the rest could have been worth.
 
-A bound of a point is a number that its gain is never above, whatever was picked (Minoux 1978 is greedy by them): the
+A bound of a point is a number that its gain is never above, whatever was picked (Minoux 1978 relies on them): the
 BALD score for all forms of LBB and BatchBALD. With u the largest bound of the points left out, none of them could have
-gained more than u at any pick. A pick with a gain g has cost at most `u - g`; where that is negative it cost nothing,
-and a greedy method would have made the same pick from the whole pool.
+gained more than u at any pick. A pick with a gain g lost at most `u - g`. Where that is negative it lost nothing, and a
+greedy method would have made the same pick from the whole pool.
 """
 
 import re
@@ -44,32 +44,36 @@ class Kept:
         ahead = picks.scores > u + _ROUNDING
         same = len(ahead) if ahead.all() else int(np.argmin(ahead))
         lost = float(np.maximum(u - picks.scores, 0.0).sum())
-        return Prefilter(**{**known, "lost": lost, "same_until": None if method.stochastic else same})
+        certain = None if method.stochastic else same
+        return Prefilter(**{**known, "lost": lost, "same_until": certain, "gained": float(picks.scores.sum())})
 
 
 def prefilter(candidates: object, task: Task, method: Method, parameters: Mapping[str, object]) -> Kept | None:
-    """The part of the pool that `"top:n"` or `"sample:n"` keeps, never fewer points than the batch; else None.
+    """The points that `"top:n"` or `"sample:n"` keeps, never fewer than the batch; None if neither was asked for.
 
     Bounds are computed in one pass over the pool, where the method has any.
 
     Args:
         candidates: what the caller asked for.
-        task: the selection from the whole pool.
-        method: how it will be made.
+        task: the selection from all points that may be chosen.
+        method: how they will be selected.
         parameters: those of the method.
     """
-    match = re.fullmatch(r"\s*(top|sample)\s*:\s*([\d_,]+)\s*", candidates) if isinstance(candidates, str) else None
+    match = (
+        re.fullmatch(r"\s*(top|sample)\s*:\s*([0-9_,]{1,40})\s*", candidates) if isinstance(candidates, str) else None
+    )
     if match is None:
         return None
-    way, N = match[1], len(task.predictions)
+    rule, N = match[1], len(task.predictions)
     count = min(N, max(int(re.sub("[_,]", "", match[2]) or 0), task.batch_size))
-    name = f"{way}:{count}"
-    if way == "top" and method.bound is None:
+    name = f"{rule}:{count}"
+    if rule == "top" and method.bound is None:
         raise ParameterError(
-            f'{method.name} has no bounds to prefilter by. Use "sample:{count}", at a cost that is not known.'
+            f"{method.name} has no bounds to prefilter by. "
+            f'Use candidates="sample:{count}", at a cost that is not known.'
         )
     bounds_N = None if method.bound is None else method.bound(task, **parameters)
-    if way == "top" and bounds_N is not None:
+    if rule == "top" and bounds_N is not None:
         positions = np.sort(top(bounds_N, count))
     else:
         positions = draw(count, N, task.batch_size, task.seed)

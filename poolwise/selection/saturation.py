@@ -1,6 +1,11 @@
-"""When a batch has nothing more to gain."""
+"""When a batch has nothing more to gain, and what to say about it."""
+
+from typing import TYPE_CHECKING
 
 from poolwise.information.entropies import ceiling
+
+if TYPE_CHECKING:
+    from poolwise.selection.batch import Diagnostics
 
 # A gain below this share of `ln K`, all that K posterior samples can tell, is not worth a label: with K = 20,
 # a thousand such picks would have to be made to learn what the first one or two taught.
@@ -10,3 +15,30 @@ SHARE = 1e-3
 def information_tolerance(K: int) -> float:
     """The gain in nats up to which a pick counts as worthless."""
     return SHARE * ceiling(K)
+
+
+def saturation_message(method: str, known: "Diagnostics", batch_size: int) -> str | None:
+    """What to tell a user whose batch saturated; None if it did not.
+
+    Args:
+        method: how the points were picked, or an empty text.
+        known: what the selection knows about itself.
+        batch_size: how many picks there are.
+    """
+    at, K = known.saturated_at, known.samples
+    if at is None:
+        return None
+    rest = f" of {batch_size}" if batch_size >= at else ""
+    text = (
+        f"{method or 'the method'} saturated: after {at}{rest} picks no remaining point had a gain above "
+        f"{known.tolerance:.2g}, so the later picks are arbitrary. "
+    )
+    if K == 1:
+        return text + (
+            "One posterior sample (K = 1) carries no information about what the model does not know. What helps: "
+            "method='margin', which needs no more than one sample, or more posterior samples (an ensemble, MC dropout)."
+        )
+    return text + (
+        f"The K = {K} posterior samples can tell at most ln {K} = {known.ceiling:.2f} nats in all. What helps: more "
+        "posterior samples, a smaller batch, method='power-lbb', or another redundancy."
+    )

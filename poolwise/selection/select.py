@@ -10,7 +10,7 @@ from numbers import Integral
 import numpy as np
 
 from poolwise import budget
-from poolwise.arrays import Array
+from poolwise.arrays import Array, ArrayOrTensor
 from poolwise.errors import BatchSizeError, PrefilterWarning, SaturationWarning
 from poolwise.information.entropies import ceiling
 from poolwise.information.joint import batch_information
@@ -20,9 +20,10 @@ from poolwise.progress import Report, silent
 from poolwise.seeding import stream
 from poolwise.selection import registry
 from poolwise.selection.batch import Batch, Diagnostics
-from poolwise.selection.candidates import choose
+from poolwise.selection.candidates import Candidates, choose, not_excluded
 from poolwise.selection.prefilter import prefilter
 from poolwise.selection.registry import Method, MethodLike
+from poolwise.selection.saturation import saturation_message
 from poolwise.selection.task import Task
 
 # Label configurations behind the information estimate: its standard error is then about 0.01 nats.
@@ -48,14 +49,15 @@ def without_warnings() -> Iterator[None]:
 
 
 def select(
-    predictions: object,
+    predictions: ArrayOrTensor | Predictions,
     batch_size: int,
     method: MethodLike = registry.DEFAULT,
     *,
     seed: int = 0,
-    candidates: object = None,
-    embeddings: object = None,
-    labelled_embeddings: object = None,
+    candidates: Candidates | None = None,
+    exclude: ArrayOrTensor | None = None,
+    embeddings: ArrayOrTensor | None = None,
+    labelled_embeddings: ArrayOrTensor | None = None,
     memory: int | str = budget.DEFAULT,
     information: bool | None = None,
     report: Report = silent,
@@ -73,6 +75,7 @@ def select(
             prefilter, `"top:100000"` (the points with the largest bounds) or `"sample:100000"`, after which
             `diagnostics.prefilter` says how much gain the points left out could have added at most, and a
             `PrefilterWarning` if that is not 0.
+        exclude: positions that must not be chosen, such as those of the points that are labelled already.
         embeddings: `[N, D]` features of the pool, for the methods that need them.
         labelled_embeddings: `[L, D]` features of the points that are labelled already.
         memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
@@ -98,11 +101,16 @@ def select(
     )
     if embeddings is not None or labelled_embeddings is not None:
         pool = pool.with_embeddings(embeddings, labelled_embeddings)
-    _check_batch_size(batch_size, len(pool))
+    _check_batch_size(batch_size, pool.shape)
+    allowed = not_excluded(exclude, len(pool), batch_size)
     space, before = budget.parse(memory), pool.traffic
     stream(seed)  # a bad seed is an error for every method, not only for those that draw
-    kept = prefilter(candidates, Task(pool, int(batch_size), seed, space, report), chosen_method, checked)
-    subset = choose(candidates, len(pool), batch_size, seed) if kept is None else kept.positions
+    open_to_choice = pool if allowed is None else pool.take(allowed)
+    kept = prefilter(candidates, Task(open_to_choice, int(batch_size), seed, space, report), chosen_method, checked)
+    if kept is None:
+        subset = choose(candidates, allowed, len(pool), batch_size, seed)
+    else:
+        subset = kept.positions if allowed is None else allowed[kept.positions]
     chosen = pool if subset is None else pool.take(subset)
     task = Task(chosen, int(batch_size), seed, space, report, whole=pool, positions=subset)
     with one_thread_an_operation():
@@ -129,21 +137,24 @@ def select(
     lossy = diagnostics.prefilter is not None and diagnostics.prefilter.left_out and diagnostics.prefilter.lost != 0
     if lossy and not _silent.get():
         warnings.warn(f"{diagnostics.prefilter}.", PrefilterWarning, stacklevel=2)
-    if picks.saturated_at is not None and not _silent.get():
-        warnings.warn(
-            _saturation_message(chosen_method.name, diagnostics, pool.shape[1], batch_size),
-            SaturationWarning,
-            stacklevel=2,
-        )
+    message = saturation_message(chosen_method.name, diagnostics, int(batch_size))
+    if message is not None and not _silent.get():
+        warnings.warn(message, SaturationWarning, stacklevel=2)
     indices = picks.indices if subset is None else subset[picks.indices]
-    return Batch(indices.astype(np.int64), picks.scores.astype(np.float64), diagnostics, chosen_method.name)
+    ids = None if pool.ids is None else pool.ids[indices]
+    return Batch(indices.astype(np.int64), picks.scores.astype(np.float64), diagnostics, chosen_method.name, ids)
 
 
-def _check_batch_size(batch_size: int, N: int) -> None:
+def _check_batch_size(batch_size: int, shape: tuple[int, int, int]) -> None:
+    N, K, _ = shape
     if isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1:
-        raise BatchSizeError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
+        raise BatchSizeError(f"batch_size must be a whole number of at least 1, not {budget.shorten(batch_size)}.")
     if batch_size > N:
-        raise BatchSizeError(f"batch_size is {batch_size}, but the pool has only {N} points. Ask for at most {N}.")
+        hint = f' If the pool has {K} points and there are {N} posterior samples, pass layout="KNC".'
+        raise BatchSizeError(
+            f"batch_size is {budget.shorten(int(batch_size))}, but the pool has only {N} points. Ask for at most {N}."
+            f"{hint if batch_size <= K else ''}"
+        )
 
 
 def _without_resume(parameters: dict[str, object], method: Method) -> dict[str, object]:
@@ -165,13 +176,3 @@ def _information(task: Task, indices_B: Array, asked: bool | None) -> Array | No
         return None
     log_probs_B_K_C = task.predictions.rows(indices_B).log_probs
     return batch_information(log_probs_B_K_C, _CONFIGURATIONS, task.generator("information"))
-
-
-def _saturation_message(method: str, diagnostics: Diagnostics, K: int, batch_size: int) -> str:
-    at = diagnostics.saturated_at or 0
-    return (
-        f"{method} saturated: after {at} of {batch_size} picks no remaining point had a gain above "
-        f"{diagnostics.tolerance:.2g}, so the other {batch_size - at} are arbitrary. The {K} posterior samples can "
-        f"tell at most ln {K} = {diagnostics.ceiling:.2f} nats in all. What helps: more posterior samples, a smaller "
-        "batch, method='power-lbb', or another redundancy."
-    )
