@@ -25,6 +25,7 @@ from poolwise.errors import (
     StateError,
     UnknownMethodError,
 )
+from poolwise.experiments import execute, read_config, runs_of
 from poolwise.experiments.config import MethodConfig
 from poolwise.selection import registry
 from poolwise.selection.catalogue import listing
@@ -499,6 +500,32 @@ def test_a_learner_with_a_method_of_your_own_is_saved_and_resumed(package, tmp_p
     assert learner("somebody.rules:unsure", tmp_path / "mine", power=2.0).query().indices.tolist() == expected
     assert pw.ActiveLearner.load(tmp_path / "mine").query().indices.tolist() == expected
     assert pw.ActiveLearner.load(tmp_path / "mine").method == "unsure"
+
+
+EXPERIMENT = """
+name = "mine"
+seeds = 1
+data = { name = "digits", pool = 120, test = 50 }
+posterior = { kind = "committee", members = 2 }
+acquisition = { methods = [{ name = "somebody.rules:unsure", power = 2.0 }], batch_size = 10, labels = 40 }
+"""
+
+
+def test_an_experiment_with_a_method_of_your_own_is_stopped_and_resumed(package, tmp_path):
+    package(RULES)
+    (tmp_path / "mine.toml").write_text(EXPERIMENT)
+    config = read_config(tmp_path / "mine.toml")
+    expected = execute(runs_of(config, tmp_path / "whole")[0])
+    run_ = runs_of(config, tmp_path / "parts")[0]
+
+    def stop(entry):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(run_, listener=stop)
+    resumed = execute(run_)
+    assert [entry.indices for entry in resumed] == [entry.indices for entry in expected]
+    assert resumed[-1].labelled == 40
 
 
 def test_a_learner_with_a_function_that_cannot_be_imported_asks_for_it(tmp_path):
