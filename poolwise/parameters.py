@@ -61,9 +61,7 @@ class Parameter:
         raise self._refusal(text, method)
 
     def _refusal(self, value: object, method: str) -> ParameterError:
-        shown = repr(value)
-        shown = shown if len(shown) <= 200 else f"{shown[:200]}…"
-        text = f"{method}: {self.name} must be {_describe(self.annotation)}, not {shown}. {self.help}"
+        text = f"{method}: {self.name} must be {_describe(self.annotation)}, not {shorten(value)}. {self.help}"
         return ParameterError(text.rstrip())
 
 
