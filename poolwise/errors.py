@@ -80,11 +80,25 @@ class NotNormalisedError(InputError):
 
 
 class PositionError(InputError, IndexError):
-    """A position is outside the pool, or a mask is not as long as the pool."""
+    """A position is outside the pool, or a mask is not as long as the pool.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.Predictions.from_probs(np.full((3, 2, 2), 0.5))[[7]]
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.PositionError: ...
+    """
 
 
 class NotEnoughMemoryError(PoolwiseError, MemoryError):
-    """An array was asked for that does not fit the memory of this machine."""
+    """An array was asked for that does not fit the memory of this machine.
+
+    Example:
+        >>> issubclass(NotEnoughMemoryError, MemoryError)
+        True
+    """
 
 
 class BatchSizeError(InputError):
@@ -114,7 +128,16 @@ class UnknownMethodError(InputError):
 
 
 class MethodError(PoolwiseError):
-    """A selection method returned something that is not a valid batch."""
+    """A selection method returned something that is not a valid batch.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> pw.select(np.log(np.full((3, 2, 2), 0.5)), 2, lambda task: [0, 0])
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.MethodError: ...
+    """
 
 
 class ContractError(PoolwiseError, AssertionError):
@@ -122,6 +145,14 @@ class ContractError(PoolwiseError, AssertionError):
 
     Attributes:
         failures: what is wrong, by the name of the check.
+
+    Example:
+        >>> import poolwise as pw
+        >>> try:
+        ...     pw.testing.check_method(lambda task: range(task.batch_size))  # always the first ones
+        ... except pw.errors.ContractError as error:
+        ...     print(list(error.failures))
+        ['pool_order']
     """
 
     def __init__(self, message: str, failures: dict[str, str] | None = None) -> None:
@@ -222,11 +253,28 @@ class FileError(InputError):
 
 
 class LockedError(StateError, FileError):
-    """A folder is being written by another process, or by another object of this process."""
+    """A folder is being written by another process, or by another object of this process.
+
+    Example:
+        >>> issubclass(LockedError, StateError), issubclass(LockedError, FileError)
+        (True, True)
+    """
 
 
 class DataMismatchError(InputError):
-    """The data is not that with which a learner was made."""
+    """The data is not that with which a learner was made.
+
+    Example:
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> posterior, inputs = pw.posteriors.Committee(GaussianNB(), 2), np.arange(12.0).reshape(6, 2)
+        >>> pw.ActiveLearner(posterior, pw.Pool(inputs, classes=2), directory="mine").close()
+        >>> pw.ActiveLearner.load("mine", data=inputs[::-1])
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.DataMismatchError: ...
+    """
 
 
 class ClusterError(PoolwiseError):
@@ -242,11 +290,29 @@ class ClusterError(PoolwiseError):
 
 
 class LayoutWarning(UserWarning):
-    """The axes of predictions look as if they were in another order than `layout` says."""
+    """The axes of predictions look as if they were in another order than `layout` says.
+
+    Example:
+        >>> import warnings
+        >>> import numpy as np
+        >>> import poolwise as pw
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     predictions = pw.Predictions.from_probs(np.full((5, 3000, 2), 0.5))  # samples first
+        >>> caught[0].category.__name__
+        'LayoutWarning'
+    """
 
 
 class PluginWarning(UserWarning):
-    """A method that an installed package offers cannot be used."""
+    """A method that an installed package offers cannot be used.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", PluginWarning)  # to be stopped by a package that is broken
+        ...     import poolwise
+    """
 
 
 class PrefilterWarning(UserWarning):
@@ -282,4 +348,16 @@ class SaturationWarning(UserWarning):
 
 
 class DataWarning(UserWarning):
-    """Data was read in the way that was asked for, but another way is more likely to be right."""
+    """Data was read in the way that was asked for, but another way is more likely to be right.
+
+    Example:
+        >>> import warnings
+        >>> from pathlib import Path
+        >>> import poolwise as pw
+        >>> _ = Path("texts.csv").write_text("text\\ncafé", encoding="utf-8")
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     data = pw.data.open_data("texts.csv", encoding="cp1252")
+        >>> caught[0].category.__name__
+        'DataWarning'
+    """

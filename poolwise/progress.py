@@ -14,7 +14,11 @@ _PATIENCE = 2.0
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Say nothing."""
+    """Say nothing.
+
+    Example:
+        >>> silent("training", 1, 10)
+    """
 
 
 @contextmanager

@@ -29,6 +29,7 @@ def _pages() -> dict[str, str]:
     made |= {f"reference/{name}": text for name, text in reference_pages.pages().items()}
     for source, page in links.PAGES.items():
         made[page] = links.for_site((ROOT / source).read_text(), source, page)
+    made["index.md"] = "---\nhide: [navigation]\n---\n\n" + made["index.md"]  # it would list the home page alone
     return made
 
 

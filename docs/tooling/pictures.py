@@ -19,6 +19,7 @@ import poolwise as pw
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.colors import LinearSegmentedColormap
 
 IMAGES = Path(__file__).parents[1] / "images"
 COLOURS = ["#00796b", "#e64a19", "#3949ab", "#8e24aa", "#616161"]
@@ -177,10 +178,11 @@ def coverage() -> None:
     known = rng.choice(1500, 40, replace=False)
     predictions = ensemble(2, 3, 10).fit((points[known], labels[known]), seed=0).predict(points)
     undecided = np.asarray(pw.scores.margin(predictions))
+    greys = LinearSegmentedColormap.from_list("greys", ["#dddddd", "#000000"])
     figure, axes = plt.subplots(1, 2, figsize=(10, 5), sharey=True, layout="constrained")
     for panel, method in zip(axes, ("margin", "posterior-coverage"), strict=True):
         picks = pw.select(predictions, 20, method).indices
-        shown = panel.scatter(points[:, 0], points[:, 1], c=undecided, s=9, cmap="Greys", vmin=-0.3, vmax=1)
+        shown = panel.scatter(points[:, 0], points[:, 1], c=undecided, s=9, cmap=greys, vmin=0, vmax=1)
         panel.scatter(points[known, 0], points[known, 1], marker="x", s=30, c=COLOURS[0], label="labelled")
         panel.scatter(
             points[picks, 0],

@@ -59,17 +59,29 @@ def _home(path: str, name: str, value: Any) -> str:
 def command_line() -> str:
     """The commands and their options."""
     group = typer.main.get_command(app)
-    lines = ["# The command line", "", group.help or "", ""]
+    lines = ["# The command line", "", _text(group.help), ""]
     context = click.Context(group, info_name="poolwise")
     for name in sorted(group.list_commands(context)):
         command = group.get_command(context, name)
-        lines += [f"## poolwise {name}", "", command.help or "", ""]
+        lines += [f"## poolwise {name}", "", _text(command.help), ""]
         lines += ["| argument or option | what it does | default |", "| --- | --- | --- |"]
         for parameter in command.params:
             if parameter.name != "help":
                 lines.append(_parameter(parameter))
         lines.append("")
     return "\n".join(lines)
+
+
+def _text(help_text: str | None) -> str:
+    """A help text as Markdown: paragraphs that keep their lines (they begin with a backspace) are commands."""
+    paragraphs = (help_text or "").split("\n\n")
+    shown = []
+    for paragraph in paragraphs:
+        if paragraph.lstrip().startswith("\b"):
+            lines = [line.strip() for line in paragraph.replace("\b", "").splitlines() if line.strip()]
+            paragraph = "\n".join(["```sh", *lines, "```"])
+        shown.append(paragraph)
+    return "\n\n".join(shown)
 
 
 def _parameter(parameter: Any) -> str:

@@ -33,6 +33,13 @@ def execute_all(
         folder: where runs are kept; all machines must see it at the same path.
         jobs: how many at a time; None for as many as there are processors.
         show: called with the progress of all runs whenever there is news.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from poolwise import cluster
+        >>> from poolwise.experiments import read_config
+        >>> with cluster.connect():  # doctest: +SKIP
+        ...     progress = cluster.execute_all(read_config(Path("mine.toml")), Path("runs"))
     """
     ray = library()
     progress = plan(config, folder.resolve())

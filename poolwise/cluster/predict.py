@@ -77,6 +77,13 @@ def predict(
         ids: `[N]` names of the examples, such as file names.
         memory: working memory of one task, in bytes or as `"2GB"`.
         report: told about progress.
+
+    Example:
+        >>> import torch, poolwise as pw
+        >>> from poolwise import cluster
+        >>> posterior = pw.posteriors.MCDropout(pw.models.mlp((16,), 4), samples=20)
+        >>> with cluster.connect():  # doctest: +SKIP
+        ...     batch = pw.select(cluster.predict(posterior, torch.randn(2_000, 16)), 50)
     """
     if cpus < 0 or gpus < 0:
         raise ParameterError(f"cpus and gpus must be at least 0, not {cpus} and {gpus}.")

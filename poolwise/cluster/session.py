@@ -29,6 +29,11 @@ class Session:
     Args:
         started: whether the connection was made here.
         watchdog: what ends a Ray that was started here, should this process be killed.
+
+    Example:
+        >>> from poolwise import cluster
+        >>> session = cluster.connect()  # doctest: +SKIP
+        >>> session.close()  # doctest: +SKIP
     """
 
     def __init__(self, started: bool, watchdog: Watchdog | None = None) -> None:
@@ -61,6 +66,12 @@ def connect(address: str | None = None, *, cpus: int | None = None, memory: int 
             what the environment says in `RAY_ADDRESS`, or else `"local"`.
         cpus: how many tasks run at a time, if Ray is started here; by default, one per processor.
         memory: bytes for Ray's object store, if it is started here; by default, what Ray chooses.
+
+    Example:
+        >>> import poolwise as pw
+        >>> from poolwise import cluster
+        >>> with cluster.connect("10.0.0.1:6379"):  # doctest: +SKIP
+        ...     batch = pw.select(cluster.open_folder("/shared/preds"), 100)
     """
     ray = library()
     if ray.is_initialized():

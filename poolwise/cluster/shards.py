@@ -170,13 +170,26 @@ def open_folder(
         folder: where the shards are.
         embeddings: `[N, D]` features; by default those in the folder, if there are any.
         labelled_embeddings: `[L, D]` features of the points that are labelled already.
+
+    Example:
+        >>> import poolwise as pw
+        >>> from poolwise import cluster
+        >>> with cluster.connect():  # doctest: +SKIP
+        ...     batch = pw.select(cluster.open_folder("/shared/preds"), 100)
     """
     near = Predictions.open(folder, embeddings=embeddings, labelled_embeddings=labelled_embeddings, validate=False)
     return spread(near)
 
 
 def spread(predictions: Predictions) -> Predictions:
-    """Predictions that were opened from a folder of shards, from now on read by the machines of the cluster."""
+    """Predictions that were opened from a folder of shards, from now on read by the machines of the cluster.
+
+    Example:
+        >>> import poolwise as pw
+        >>> from poolwise import cluster
+        >>> with cluster.connect():  # doctest: +SKIP
+        ...     batch = pw.select(cluster.spread(pw.Predictions.open("/shared/preds")), 100)
+    """
     here = predictions.source
     if not isinstance(here, ShardSource):
         raise ParameterError(
@@ -198,6 +211,12 @@ def hold(
         shards: how many.
         kind: what the numbers are.
         layout: order of the axes.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> from poolwise import cluster
+        >>> with cluster.connect():  # doctest: +SKIP
+        ...     batch = pw.select(cluster.hold(np.log(np.full((100, 5, 2), 0.5)), shards=4), 10)
     """
     N = array_source(values, layout).shape[0]
     if not 1 <= shards <= N:

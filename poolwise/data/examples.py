@@ -76,7 +76,7 @@ class TensorExamples:
 
     Example:
         >>> import numpy as np, torch
-        >>> examples = TensorExamples(torch.tensor([[1, 2], [3, 4]]), [0, 1], ["no", "yes"])
+        >>> examples = TensorExamples(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), [0, 1], ["no", "yes"])
         >>> examples.batch(np.array([1]))
         tensor([[3., 4.]])
     """

@@ -36,6 +36,13 @@ class Progress:
         error: what went wrong, or None.
         done: whether it has come to its end.
         stage: what it is doing now, in words.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from poolwise.experiments import Config, runs_of
+        >>> run = runs_of(Config(name="mine", data={"name": "digits"}), Path("runs"))[0]
+        >>> Progress(run).done, Progress(run).labelled
+        (False, 0)
     """
 
     run: Run
@@ -71,7 +78,14 @@ Show = Callable[[Sequence[Progress]], None]
 
 
 def runs_of(config: Config, folder: Path) -> list[Run]:
-    """The runs of an experiment, seed by seed, so that what is finished first can be compared."""
+    """The runs of an experiment, seed by seed, so that what is finished first can be compared.
+
+    Example:
+        >>> from poolwise.experiments import Config
+        >>> config = Config(name="mine", seeds=[0, 1], data={"name": "digits"})
+        >>> [run.folder.as_posix() for run in runs_of(config, Path("runs"))]
+        ['runs/mine/posterior-coverage/seed-0', 'runs/mine/posterior-coverage/seed-1']
+    """
     return [
         Run(config, method, seed, folder / config.name / method.folder / f"seed-{seed}")
         for seed in config.seeds
@@ -116,6 +130,18 @@ def execute_all(config: Config, folder: Path, jobs: int = 1, show: Show = lambda
         folder: where runs are kept.
         jobs: how many at a time, each in a process of its own; 1 runs in this process.
         show: called with the progress of all runs whenever there is news, and a few times per second.
+
+    Example:
+        >>> from poolwise.experiments import Config
+        >>> config = Config(
+        ...     name="tiny",
+        ...     seeds=[0],
+        ...     data={"name": "digits", "pool": 60, "test": 50},
+        ...     posterior={"kind": "committee", "members": 2},
+        ...     acquisition={"methods": ["random"], "labels": 30},
+        ... )
+        >>> [entry.labelled for entry in execute_all(config, Path("runs"))]
+        [30]
     """
     progress = plan(config, folder)
     waiting = [entry for entry in progress if not entry.done and entry.error is None]
@@ -132,7 +158,14 @@ def execute_all(config: Config, folder: Path, jobs: int = 1, show: Show = lambda
 
 
 def failures(progress: Sequence[Progress]) -> list[str]:
-    """What went wrong: each error once, with the runs that it stopped."""
+    """What went wrong: each error once, with the runs that it stopped.
+
+    Example:
+        >>> from poolwise.experiments import Config, Progress, runs_of
+        >>> run = runs_of(Config(name="mine", data={"name": "digits"}), Path("runs"))[0]
+        >>> failures([Progress(run, error="the disk is full")])
+        ['posterior-coverage, seed 0: the disk is full']
+    """
     stopped: dict[str, list[Progress]] = {}
     for entry in progress:
         if entry.error is not None:

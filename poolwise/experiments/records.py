@@ -60,6 +60,10 @@ class RoundRecord:
         saturated_at: how many picks were made before the batch had nothing more to gain, or None.
         final: whether the run was complete after this round.
         at_random: whether the picks were drawn at random because there was no model yet.
+
+    Example:
+        >>> RoundRecord(0, 20, {"accuracy": 0.7}, {"train": 1.2}, 10, 6, 10, None, final=False).labelled
+        20
     """
 
     number: int
@@ -87,6 +91,19 @@ class RunRecord:
         versions: of the packages that made it.
         rounds: in order; none if the run has just begun.
         start: how many labels were drawn at random at the start, in words, or nothing where that is not recorded.
+
+    Example:
+        >>> from poolwise.experiments import Config, execute, runs_of
+        >>> config = Config(
+        ...     name="tiny",
+        ...     data={"name": "digits", "pool": 60, "test": 50},
+        ...     posterior={"kind": "committee", "members": 2},
+        ...     acquisition={"methods": ["random"], "labels": 30},
+        ... )
+        >>> _ = execute(runs_of(config, Path("runs"))[0])
+        >>> [record] = [record for group in read_runs(Path("runs")).values() for record in group]
+        >>> record.label, record.finished, [entry.labelled for entry in record.rounds]
+        ('random', True, [20, 30])
     """
 
     folder: Path
@@ -181,6 +198,12 @@ def read_runs(folder: Path, on_damage: Callable[[FileError], None] | None = None
         folder: where an experiment wrote its runs.
         on_damage: called with the error of each run that cannot be read, which is then left out; by default the first
             error is raised. If no run can be read, the first error is raised in any case.
+
+    Example:
+        >>> read_runs(Path("nowhere"))
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.FileError: nowhere: no such folder. ...
     """
     if not folder.is_dir():
         raise FileError(f"{folder}: no such folder. Expected the folder that an experiment wrote its runs to.")

@@ -49,6 +49,12 @@ class Run:
         method: the method.
         seed: the seed.
         folder: where its records are kept.
+
+    Example:
+        >>> from poolwise.experiments import Config, runs_of
+        >>> run = runs_of(Config(name="mine", data={"name": "digits"}), Path("runs"))[0]
+        >>> run.method.name, run.seed
+        ('posterior-coverage', 0)
     """
 
     config: Config
@@ -95,6 +101,18 @@ def execute(run: Run, report: Report = silent, listener: Listener = lambda entry
         run: which one.
         report: told about progress inside a round.
         listener: told about every round, also those of an earlier start.
+
+    Example:
+        >>> from poolwise.experiments import Config, runs_of
+        >>> config = Config(
+        ...     name="tiny",
+        ...     data={"name": "digits", "pool": 60, "test": 50},
+        ...     posterior={"kind": "committee", "members": 2},
+        ...     acquisition={"methods": ["random"], "labels": 30},
+        ... )
+        >>> rounds = execute(runs_of(config, Path("runs"))[0])
+        >>> [entry.labelled for entry in rounds]
+        [20, 30]
     """
     with threads_an_operation(run.config.threads):
         parts = build_parts(run.config, run.seed, report)

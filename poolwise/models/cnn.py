@@ -80,6 +80,11 @@ def emnist_cnn(
         dropout: rate of all four dropout layers, or one rate for each.
         drop: what dropout removes after a convolution: whole channels, or single elements.
         padding: zeros around each convolution's input. 0 is as in the authors' program; 1 keeps the size.
+
+    Example:
+        >>> from poolwise import models
+        >>> models.emnist_cnn((1, 28, 28), 10).head.out_features
+        10
     """
     blocks = [_Block(32, 3), _Block(64, 3, pool=False), _Block(128, 3)]
     return _cnn(input_shape, classes, blocks, 512, dropout, drop, padding)
@@ -95,11 +100,6 @@ def cifar_cnn(
         classes: number of classes.
         dropout: rate of all four dropout layers, or one rate for each.
         drop: what dropout removes after a convolution: whole channels, or single elements.
-
-    Example:
-        >>> from poolwise import models
-        >>> models.emnist_cnn((1, 28, 28), 10).head.out_features
-        10
 
     Example:
         >>> from poolwise import models

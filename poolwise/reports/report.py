@@ -86,6 +86,20 @@ class Report:
         overview: all settings together, or None.
         damaged: what could not be read and was left out, one message each.
         accuracies: for which the labels needed were asked for.
+
+    Example:
+        >>> from poolwise.experiments import Config, execute_all
+        >>> config = Config(
+        ...     name="tiny",
+        ...     seeds=[0],
+        ...     data={"name": "digits", "pool": 60, "test": 50},
+        ...     posterior={"kind": "committee", "members": 2},
+        ...     acquisition={"methods": ["random"], "labels": 30},
+        ... )
+        >>> _ = execute_all(config, Path("runs"))
+        >>> report = make_report(Path("runs"))
+        >>> len(report.runs), report.damaged
+        (1, [])
     """
 
     source: Path
@@ -131,6 +145,19 @@ def make_report(runs: Path, accuracies: Sequence[float] = ()) -> Report:
     Args:
         runs: folder with runs at any depth, as experiments write them, or an archive of runs (`.csv.gz`).
         accuracies: for which the labels needed are wanted; a few round ones by default.
+
+    Example:
+        >>> from poolwise.experiments import Config, execute_all
+        >>> config = Config(
+        ...     name="tiny",
+        ...     seeds=[0],
+        ...     data={"name": "digits", "pool": 60, "test": 50},
+        ...     posterior={"kind": "committee", "members": 2},
+        ...     acquisition={"methods": ["random"], "labels": 30},
+        ... )
+        >>> _ = execute_all(config, Path("runs"))
+        >>> make_report(Path("runs"), [0.9]).accuracies
+        (0.9,)
     """
     _check_extra()
     damaged: dict[str, None] = {}
@@ -157,6 +184,19 @@ def write_report(runs: Path, out: Path, accuracies: Sequence[float] = ()) -> Pat
         accuracies: for which the labels needed are wanted; a few round ones by default.
     Returns:
         Where the page is.
+
+    Example:
+        >>> from poolwise.experiments import Config, execute_all
+        >>> config = Config(
+        ...     name="tiny",
+        ...     seeds=[0],
+        ...     data={"name": "digits", "pool": 60, "test": 50},
+        ...     posterior={"kind": "committee", "members": 2},
+        ...     acquisition={"methods": ["random"], "labels": 30},
+        ... )
+        >>> _ = execute_all(config, Path("runs"))
+        >>> write_report(Path("runs"), Path("report")).as_posix()
+        'report/index.html'
     """
     return make_report(runs, accuracies).write(out)
 
