@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 
+from poolwise.budget import shorten
 from poolwise.errors import ParameterError
 
 REQUIRED = inspect.Parameter.empty
