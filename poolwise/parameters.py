@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 
+from poolwise.budget import shorten
 from poolwise.errors import ParameterError
 
 REQUIRED = inspect.Parameter.empty
@@ -61,9 +62,7 @@ class Parameter:
         raise self._refusal(text, method)
 
     def _refusal(self, value: object, method: str) -> ParameterError:
-        shown = repr(value)
-        shown = shown if len(shown) <= 200 else f"{shown[:200]}…"
-        text = f"{method}: {self.name} must be {_describe(self.annotation)}, not {shown}. {self.help}"
+        text = f"{method}: {self.name} must be {_describe(self.annotation)}, not {shorten(value)}. {self.help}"
         return ParameterError(text.rstrip())
 
 

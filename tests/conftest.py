@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from poolwise.cli import main
+from poolwise.selection import registry
 
 # Times vary on a busy machine; failures must not. The same examples are tried every time.
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=40, print_blob=True)
@@ -28,6 +29,14 @@ def _threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _methods():
+    """Forget the methods that a test, or an example in a docstring, has registered."""
+    yield
+    for name in [name for name, method in registry._METHODS.items() if not method.home.startswith("poolwise.")]:
+        del registry._METHODS[name]
 
 
 @pytest.fixture

@@ -323,7 +323,7 @@ def test_candidates_of_every_kind(method, tmp_path):
         10**30,
         iter([1]),
     ],
-    ids=repr,
+    ids=lambda given: type(given).__name__,
 )
 def test_nonsense_as_candidates_is_one_clear_error_before_any_work(given, tmp_path):
     with pytest.raises(errors.ParameterError, match="candidates") as raised:

@@ -25,18 +25,12 @@ from poolwise.errors import (
     StateError,
     UnknownMethodError,
 )
+from poolwise.experiments import execute, read_config, runs_of
 from poolwise.experiments.config import MethodConfig
 from poolwise.selection import registry
 from poolwise.selection.catalogue import listing
 
 X = pool(80, 5, 4)
-
-
-@pytest.fixture(autouse=True)
-def _registry(monkeypatch):
-    """What a test registers is forgotten afterwards."""
-    pw.methods()  # all that are built in are registered first
-    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
 
 
 @pytest.fixture
@@ -508,6 +502,32 @@ def test_a_learner_with_a_method_of_your_own_is_saved_and_resumed(package, tmp_p
     assert pw.ActiveLearner.load(tmp_path / "mine").method == "unsure"
 
 
+EXPERIMENT = """
+name = "mine"
+seeds = 1
+data = { name = "digits", pool = 120, test = 50 }
+posterior = { kind = "committee", members = 2 }
+acquisition = { methods = [{ name = "somebody.rules:unsure", power = 2.0 }], batch_size = 10, labels = 40 }
+"""
+
+
+def test_an_experiment_with_a_method_of_your_own_is_stopped_and_resumed(package, tmp_path):
+    package(RULES)
+    (tmp_path / "mine.toml").write_text(EXPERIMENT)
+    config = read_config(tmp_path / "mine.toml")
+    expected = execute(runs_of(config, tmp_path / "whole")[0])
+    run_ = runs_of(config, tmp_path / "parts")[0]
+
+    def stop(entry):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(run_, listener=stop)
+    resumed = execute(run_)
+    assert [entry.indices for entry in resumed] == [entry.indices for entry in expected]
+    assert resumed[-1].labelled == 40
+
+
 def test_a_learner_with_a_function_that_cannot_be_imported_asks_for_it(tmp_path):
     def mine(task):
         return np.arange(task.batch_size)
@@ -571,8 +591,8 @@ def test_engine_is_an_old_name_of_evaluation(run, tmp_path):
     with pytest.raises(ParameterError, match="no parameter 'engine'"):
         pw.select(X, 6, "bald", engine="full")
     np.save(tmp_path / "x.npy", X)
-    with pytest.warns(DeprecationWarning, match="evaluation"):
-        run("select", tmp_path / "x.npy", "--method", "lbb", "-b", 4, "-p", "engine=full")
+    said = run("select", tmp_path / "x.npy", "--method", "lbb", "-b", 4, "-p", "engine=full").err
+    assert "warning: the parameter engine is called evaluation now" in said
     with pytest.warns(DeprecationWarning, match="evaluation"):
         assert len(learner("lbb", None, engine="full").query()) == 5
 

@@ -102,7 +102,11 @@ def test_a_report_can_be_made_of_an_archive(tmp_path):
     assert "mnist-ensemble-10" in page.read_text()
 
 
-@pytest.mark.parametrize("content", [b"nothing", gzip.compress(b"a,b\n1,2\n"), gzip.compress(b"x" * 90)[:20]])
+@pytest.mark.parametrize(
+    "content",
+    [b"nothing", gzip.compress(b"a,b\n1,2\n"), gzip.compress(b"x" * 90)[:20]],
+    ids=["text", "other columns", "cut off"],
+)
 def test_what_is_no_archive_is_said(tmp_path, content):
     path = tmp_path / "runs.csv.gz"
     path.write_bytes(content)

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from poolwise import __version__
 from poolwise.cli.flags import in_flags, option_names
-from poolwise.errors import LayoutWarning, PoolwiseError, PrefilterWarning, SaturationWarning
+from poolwise.errors import LayoutWarning, PluginWarning, PoolwiseError, PrefilterWarning, SaturationWarning
 
 _flags: dict[str, str] = {}  # those of the command that is running, by their names in Python
 
@@ -96,8 +96,9 @@ def showing_warnings(quiet: bool) -> Iterator[None]:
         quiet: whether to leave them out.
     """
     with warnings.catch_warnings(record=True) as caught:
-        for category in (LayoutWarning, SaturationWarning):
+        for category in (LayoutWarning, PluginWarning, SaturationWarning):
             warnings.simplefilter("always", category)
+        warnings.filterwarnings("always", "the parameter engine", DeprecationWarning)
         warnings.simplefilter("ignore", PrefilterWarning)  # the summary says it
         try:
             yield

@@ -1,7 +1,6 @@
 """`poolwise select` and `poolwise methods`: from predictions to a batch."""
 
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ from poolwise.cli.app import app, showing_warnings
 from poolwise.cli.engines import AddressOption, EngineOption, working
 from poolwise.cli.lists import By, read_excluded, read_ids
 from poolwise.cli.progress import bar
-from poolwise.errors import FileError, ParameterError, PluginWarning
+from poolwise.errors import FileError, ParameterError
 from poolwise.predictions.forms import PredictionKind, PredictionLayout
 
 if TYPE_CHECKING:
@@ -115,8 +114,8 @@ def select(
     if exclude_by is not None and not exclude:
         raise ParameterError("--exclude-by says what the files of --exclude list: give --exclude as well.")
     method = method or registry.DEFAULT
-    parameters = _parse_parameters(method, param or [])
     with showing_warnings(quiet), working(engine, address), bar(quiet) as report:
+        parameters = _parse_parameters(method, param or [])
         pool = Predictions.open(
             predictions,
             kind=kind,
@@ -173,41 +172,40 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show everything abo
       poolwise methods
       poolwise methods power-lbb
     """
-    from rich.console import Console
-    from rich.table import Table
+    with showing_warnings(quiet=False):
+        if name is None:
+            _list_methods()
+        else:
+            _describe_method(name)
 
+
+def _list_methods() -> None:
+    """All methods, without importing PyTorch unless installed packages offer some."""
+    from poolwise.cli.columns import show_columns
     from poolwise.selection.catalogue import listing
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
-    if name is None:
-        table = Table("method", "what it is", "needs", "parameters", box=None, pad_edge=False, header_style="bold")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", PluginWarning)
-            entries = listing()  # without importing PyTorch, unless installed packages offer methods
-        for entry in entries.values():
-            needs, parameters = ", ".join(entry.needs), ", ".join(entry.parameters)
-            table.add_row(entry.name, entry.summary, needs or "-", parameters or "-")
-        console.print(table)
-        console.print("\nMore on one of them: poolwise methods NAME")
-        for warning in caught:
-            print(f"poolwise: warning: {warning.message}", file=sys.stderr)
-        return
+    rows = [("method", "needs", "what it is", "parameters")]
+    for entry in listing().values():
+        rows.append((entry.name, ", ".join(entry.needs) or "-", entry.summary, ", ".join(entry.parameters) or "-"))
+    show_columns(rows, 2)
+    print("\nMore on one of them: poolwise methods NAME")
+
+
+def _describe_method(name: str) -> None:
+    """Everything about one method."""
+    from poolwise.cli.columns import show_columns
     from poolwise.selection import registry
 
     found = registry.find(name)
-    lines = [("what it is", found.summary), ("formula", found.formula), ("needs", ", ".join(found.needs) or "nothing")]
-    lines += [("randomness", "the seed decides" if found.stochastic else "none"), ("paper", found.paper)]
-    lines = [(label, text) for label, text in lines if text]
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for label, text in lines:
-        table.add_row(label, text, style=None)
+    rows = [("what it is", found.summary), ("formula", found.formula), ("needs", ", ".join(found.needs) or "nothing")]
+    rows += [("randomness", "the seed decides" if found.stochastic else "none"), ("paper", found.paper)]
     for parameter in found.parameters.values():
         options = f" ({', '.join(str(choice) for choice in parameter.choices)})" if parameter.choices else ""
         default = "" if parameter.default is None else f" Default: {parameter.default}."
         default = " It must be given." if parameter.required else default
-        table.add_row(f"--param {parameter.name}", f"{parameter.help}{options}{default}")
-    console.print(found.name, style="bold")
-    console.print(table, markup=False)
+        rows.append((f"--param {parameter.name}", f"{parameter.help}{options}{default}".strip()))
+    print(found.name)
+    show_columns([row for row in rows if row[1]], 1)
 
 
 def _parse_parameters(method: str, assignments: list[str]) -> dict[str, Any]:

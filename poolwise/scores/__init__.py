@@ -16,6 +16,8 @@ from poolwise.scores.kernels import Kernel
 from poolwise.scores.pool import score_pool
 from poolwise.scores.targets import target_probs
 
+Targets = ArrayOrTensor | Predictions | str | Path
+
 __all__ = ["bald", "conditional_entropy", "entropy", "epig", "least_confidence", "margin", "smocu"]
 
 
@@ -92,8 +94,12 @@ def margin(x: ArrayOrTensor | Predictions) -> Array | Tensor:
     return _score(x, _pool(x), kernels.margin)
 
 
-def epig(x: ArrayOrTensor | Predictions, targets: ArrayOrTensor | Predictions | str | Path) -> Array | Tensor:
+def epig(x: ArrayOrTensor | Predictions, targets: Targets) -> Array | Tensor:
     """Mean information about the labels of target points `[R, K, C]`, `[N]`, in nats (Bickford Smith et al. 2023).
+
+    Args:
+        x: the pool.
+        targets: predictions of the target points by the same K samples: an array, a file, or a `Predictions` object.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -105,10 +111,13 @@ def epig(x: ArrayOrTensor | Predictions, targets: ArrayOrTensor | Predictions | 
     return _score(x, pool, kernels.epig(target_probs(targets, *pool.shape[1:], pool.dtype)))
 
 
-def smocu(
-    x: ArrayOrTensor | Predictions, targets: ArrayOrTensor | Predictions | str | Path, softness: float = 10.0
-) -> Array | Tensor:
+def smocu(x: ArrayOrTensor | Predictions, targets: Targets, softness: float = 10.0) -> Array | Tensor:
     """Expected fall of the cost of uncertainty at target points `[R, K, C]`, `[N]` (Zhao et al. 2021).
+
+    Args:
+        x: the pool.
+        targets: predictions of the target points by the same K samples: an array, a file, or a `Predictions` object.
+        softness: how closely the soft maximum follows the maximum.
 
     Example:
         >>> import numpy as np, poolwise as pw

@@ -4,6 +4,7 @@ The decorators of the files in this folder are the only place where a method is 
 """
 
 import ast
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -60,7 +61,7 @@ def plug_ins() -> dict[str, list[EntryPoint]]:
 
 def listing() -> dict[str, Entry]:
     """Every method by name, those of installed packages too; these alone have to be imported for it."""
-    if not plug_ins():
+    if not plug_ins() and "poolwise.selection.registry" not in sys.modules:
         return built_in()
     from poolwise.selection.registry import methods
 

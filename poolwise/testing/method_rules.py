@@ -241,19 +241,21 @@ _SPACE = (
 
 @_rule
 def _candidates(subject: Subject) -> None:
-    _compare_part(subject, np.arange(3, 120, 4), "candidates")
+    some = np.arange(3, 120, 4)
+    _compare_part(subject, some, "candidates", candidates=some)
 
 
 @_rule
 def _exclusion(subject: Subject) -> None:
     taken = subject.select(pool(120, 5, 4), 10).indices
-    _compare_part(subject, np.setdiff1d(np.arange(120), taken), "the points that are left after a first batch")
+    left = np.setdiff1d(np.arange(120), taken)
+    _compare_part(subject, left, "the points that are left after a first batch", exclude=taken)
 
 
-def _compare_part(subject: Subject, some: Array, what: str) -> None:
+def _compare_part(subject: Subject, some: Array, what: str, **options: Any) -> None:
     x, z = pool(120, 5, 4), features(120)
     try:
-        batch = subject.select(x, 10, embeddings=z, candidates=some)
+        batch = subject.select(x, 10, embeddings=z, **options)
     except Broken as broken:
         raise Broken(f"a choice from {what}: {broken} {_SPACE}") from broken
     outside = np.setdiff1d(batch.indices, some)
