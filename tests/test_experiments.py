@@ -584,7 +584,7 @@ def _only_if_plain(config_file: Path, change: str) -> None:
         ("seeds=1000000000000", "at most 10,000 seeds"),
         ("threads=100000", "threads"),
         ("memory=" + "9" * 5000, "memory"),
-        ("model.hidden=[100000000000]", r"\[model\]: mlp has"),
+        ("model.hidden=[100000000000]", r"\[model\]: mlp would take"),
         ("data.repeats=100000000000", r"data\.repeats"),
         ("posterior.members=100000000", r"posterior\.members"),
         ("posterior.samples=100000000", r"posterior\.samples"),

@@ -137,7 +137,7 @@ def test_what_cannot_be_taken_is_said():
             as_labels(pd.Series(["a", "b"], dtype=dtype), 2)
     with pytest.raises(errors.ShapeError, match="a table of 2"):
         as_labels(mixed[["x", "text"]], 2)
-    for wrong in ("text", {"x": [1]}, pl.DataFrame({"x": [1]}).lazy(), None):
+    for wrong in ("text", pl.DataFrame({"x": [1]}).lazy(), None):
         with pytest.raises(errors.ParameterError, match="data must be"):
             as_examples(wrong)
 

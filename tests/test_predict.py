@@ -209,7 +209,7 @@ def test_names_of_images_and_of_rows_are_kept_with_the_predictions(run, tmp_path
     run("predict", "--model", "flat.pt", "--samples", 5, "pool.npy", "-o", "plain")
     assert Predictions.open("plain").ids is None
     said = run("predict", "--model", "flat.pt", "table.csv", "--file", "nope", "-o", "wrong", code=2).err
-    assert "--text or --file" in said
+    assert "which --file names" in said
 
 
 def save_networks(folder):
