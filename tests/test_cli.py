@@ -426,3 +426,7 @@ def test_hostile_files_give_one_message(run, tmp_path: Path, shape: str, descr: 
         said = run("select", name, "-b", 1, code=2).err
         assert said.startswith(f"poolwise: {name}")
         assert said.count("\n") == 1
+
+
+def test_a_command_that_moved_says_where_to(run):
+    assert "python -m paper --list" in run("reproduce", "figure-1", "--scale", "paper", code=2).err

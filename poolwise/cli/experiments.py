@@ -154,3 +154,9 @@ def datasets(
         console.print("\nSearched in: " + ", ".join(str(path) for path in missing[0].looked), soft_wrap=True)
         for status in missing:
             console.print(f"{status.spec.name}: {status.how}", soft_wrap=True)
+
+
+@app.command(hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def reproduce() -> None:
+    """Moved out of the package, with the configurations that it needs."""
+    raise ParameterError("reproduce has moved: in a clone of the repository, run python -m paper --list.")
