@@ -22,7 +22,7 @@ import poolwise as pw
 from poolwise import cluster
 from poolwise.cluster.answering import must_answer
 from poolwise.cluster.shards import of_references
-from poolwise.cluster.watchdog import Watchdog, marked
+from poolwise.cluster.watchdog import Watchdog, note
 from poolwise.errors import ClusterError, FileError, MissingInputError, NotFiniteError, ParameterError
 from poolwise.experiments import execute_all, read_config
 from poolwise.learning.query import Query
@@ -429,10 +429,10 @@ def test_only_what_ray_starts_is_marked():
     watchdog = Watchdog()
     try:
         with watchdog.marking(), subprocess.Popen(["sleep", "60"]) as inside:
-            assert marked(watchdog._mark) == [inside.pid]
+            assert note(watchdog._mark, {}) == [inside.pid]
             inside.kill()
         with subprocess.Popen(["sleep", "60"]) as outside:
-            assert marked(watchdog._mark) == []
+            assert note(watchdog._mark, {}) == []
             outside.kill()
     finally:
         watchdog.stop()

@@ -2,8 +2,8 @@
 
 Ray ends its servers when their driver dies, but some processes that those had started live on for a minute. A watchdog
 is a small process that waits for that. Once the driver is gone, it ends everything that inherited the driver's mark, an
-environment variable that is set only while the driver starts Ray. So it never touches a cluster that somebody else
-runs. It reads `/proc`, so there is one on Linux only.
+environment variable that is set only while the driver starts Ray, and everything that those processes started. So it
+never touches a cluster that somebody else runs. It reads `/proc`, so there is one on Linux only.
 
 Run as a script, this file is the watchdog itself: it imports nothing but the standard library.
 """
@@ -60,26 +60,49 @@ class Watchdog:
 
 
 def watch(driver: int, mark: str) -> None:
-    """Wait until the parent process is gone, then end what has its mark."""
+    """Wait until the parent process is gone, then end what has its mark, and what those processes started.
+
+    Some of Ray's processes write their title over their environment, and the mark with it. So the processes are noted
+    while the driver is there, by the mark or by their parent.
+    """
+    noted: dict[int, str] = {}
     while os.getppid() == driver:
+        note(mark, noted)
         time.sleep(_EVERY)
     time.sleep(_GRACE)
     last = time.monotonic() + _LAST
-    while (found := marked(mark)) and time.monotonic() < last:
+    while (found := note(mark, noted)) and time.monotonic() < last:
         for process in found:
             with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGKILL)
         time.sleep(_EVERY)
 
 
-def marked(mark: str) -> list[int]:
-    """The processes with a mark in their environment. Dead ones, which nobody has waited for, have none."""
-    found = []
-    for folder in _PROCESSES.glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if f"{_MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-    return found
+def note(mark: str, noted: dict[int, str]) -> list[int]:
+    """Add the processes of a session to those noted before, by number and start time; those that are running now."""
+    processes = {int(folder.name): _stat(folder) for folder in _PROCESSES.glob("[0-9]*")}
+    running = {pid: stat for pid, stat in processes.items() if stat is not None and stat[0] not in "ZX"}
+    for pid, (_, parent, started) in sorted(running.items()):
+        of_noted = parent in noted and parent in running and running[parent][2] == noted[parent]
+        if of_noted or _has_mark(pid, mark):
+            noted[pid] = started
+    return [pid for pid, started in noted.items() if pid in running and running[pid][2] == started]
+
+
+def _stat(folder: Path) -> tuple[str, int, str] | None:
+    """State, parent and start time of a process; None if it has just ended."""
+    try:
+        fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return fields[0], int(fields[1]), fields[19]
+
+
+def _has_mark(pid: int, mark: str) -> bool:
+    try:
+        return f"{_MARK}={mark}".encode() in (_PROCESSES / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
 
 
 if __name__ == "__main__":
