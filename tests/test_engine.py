@@ -11,8 +11,9 @@ from pools import messy, normalise, one_hot, pool
 
 import poolwise as pw
 from poolwise.selection.batchbald import JointInformation
+from poolwise.selection.coverage import Coverage
+from poolwise.selection.coverage_kernels import Cosine, Rows
 from poolwise.selection.engine import select_greedily
-from poolwise.selection.posterior_coverage import Coverage
 from poolwise.selection.power_sampling import sample_by_power
 from poolwise.selection.task import Task
 
@@ -24,14 +25,25 @@ CASES = [
     *[("batchbald", {"configurations": count}) for count in (10, 300, 3000)],
     *[("gp-variance", {"noise": noise}) for noise in (1e-6, 0.01)],
     *[("posterior-coverage", {"filter": share, "weights": w}) for share in (1, 10) for w in ("margin", "uniform")],
+    ("posterior-coverage", {"kernel": "product"}),
+    ("max-herding", {}),
+    ("prob-cover", {"radius": 0.3}),
+    ("epig", {"sample": 20}),
+    *[("uherding", {"bandwidth": width}) for width in ("adaptive", 0.1)],
 ]
 every_case = pytest.mark.parametrize(("method", "options"), CASES, ids=str)
 pytestmark = pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
 
 
+def features_of(x):
+    """`[N, K]` features that equal points share."""
+    return np.exp(np.asarray(x, np.float64)[:, :, 0])
+
+
 def both(x, size, method, **options):
     ways = ("lazy", "full")
-    return [pw.select(x, size, method, evaluation=way, information=False, **options) for way in ways]
+    given = {"embeddings": features_of(x), "information": False, **options}
+    return [pw.select(x, size, method, evaluation=way, **given) for way in ways]
 
 
 def assert_same(first, second):
@@ -80,7 +92,8 @@ def test_ties_go_to_the_lowest_index(method, options):
     """Every point has four copies, 300 places apart: a copy may only be picked after the copies before it."""
     x = np.tile(pool(60, 7, 5), (5, 1, 1))
     for way in ("lazy", "full"):
-        picked = pw.select(x, 50, method, evaluation=way, information=False, **options).indices
+        given = {"embeddings": features_of(x), "information": False, **options}
+        picked = pw.select(x, 50, method, evaluation=way, **given).indices
         order = {int(i): t for t, i in enumerate(picked)}
         for i in order:
             earlier = list(range(i % 60, i, 60))
@@ -264,6 +277,7 @@ def test_coverage_does_without_moments_where_features_are_more_than_points():
     z_T_F = torch.zeros(8, 1_000_000)
     z_T_F[torch.arange(8), torch.tensor([0, 0, 0, 1, 1, 2, 3, 4])] = 1
     task = Task(pw.Predictions.from_log_probs(pool(8, 2, 2)), 4)
-    picks = Coverage(task, z_T_F, torch.linspace(1, 0.9, 8)).pick()
+    rows = Rows(8, 1_000_000, lambda places: z_T_F[torch.from_numpy(places)], 1 << 30)
+    picks = Coverage(task, Cosine(rows), np.linspace(1, 0.9, 8)).pick()
     assert picks.indices.tolist()[:2] == [0, 3]
     assert set(picks.indices[2:].tolist()) == {5, 6}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolwise.information import moments
-from poolwise.information.moments import Moments
-from poolwise.information.pairs import Deviations, crossed, with_itself
+from poolwise.information.moments import Layout, Probes, features, upper_of_self
+from poolwise.information.pairs import Deviations, crossed
 
 DTYPES = (torch.float32, torch.float64)
 
@@ -37,63 +37,64 @@ pools = st.builds(
 )
 
 
-@given(pools, st.sampled_from(DTYPES), st.booleans())
-def test_bounds_hold_for_every_pair(probs, dtype, fourth):
+def assert_bounds(probs, dtype):
     points = Deviations.of(probs.to(dtype))
     exact = Deviations(points.ratios.double(), points.means.double())
-    truth, computed = crossed(exact, exact), crossed(points, points).double()
-    found = Moments.of(points, fourth)
-    # What selection compares with is the computed pair, so the bounds must hold for that too. A pair is a sum of terms
-    # of about δ²/2, each computed from numbers of about δ: it is off by roundings of its square root.
-    for pair in (truth, computed):
-        slack = 4 * torch.finfo(dtype).eps * (pair + pair.sqrt()) + 1e-13
-        assert (found.lower(found).double() <= pair + slack).all()
-        assert (found.upper(found) >= pair - slack).all()
-    assert (found.scalars[:, 3].double() >= with_itself(exact) * (1 - 1e-6) - 1e-13).all()
+    layout, found = Layout(*probs.shape[1:]), features(points)
+    probes = Probes.of(found, layout)
+    # What selection compares with is the computed pair, so the bounds must hold for that too. The slack is for pairs so
+    # small that they are nothing but rounding.
+    for pair in (crossed(exact, exact), crossed(points, points).double()):
+        assert (probes.lower(found).double() <= pair + 1e-13).all()
+        if layout.has_upper:
+            assert (probes.upper(found) >= pair - 1e-13).all()
+            assert (upper_of_self(found, layout) >= pair.diag() - 1e-13).all()
+
+
+@given(pools, st.sampled_from(DTYPES))
+def test_bounds_hold_for_every_pair(probs, dtype):
+    assert_bounds(probs, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("K", "C"), [(5, 400), (10, 100), (2, 600), (20, 20), (40, 5)])
+def test_bounds_hold_with_many_classes_or_samples(K, C, dtype):
+    for seed, spread in enumerate((0.01, 1.0, 10.0)):
+        assert_bounds(predictions(seed, 4, K, C, spread), dtype)
 
 
 @pytest.mark.parametrize("K", [2, 3, 5, 10, 11])
 def test_products_of_moments_are_the_sums_they_stand_for(K):
     points = Deviations.of(predictions(0, 8, K, 6, 1.0))
-    found = Moments.of(points, fourth=True)
+    layout, found = Layout(K, 6), features(points)
+    count, end = layout.counts[0], layout.lower_width - 1
     delta = torch.einsum("ika,jkb->ijab", points.ratios, points.ratios) / K
     weight = points.means[:, None, :, None] * points.means[None, :, None, :]
-    for order, part in ((2, found.second), (3, found.third), (4, found.fourth)):
-        assert part.shape[1] > 0
-        torch.testing.assert_close(part @ part.T, (weight * delta**order).sum((2, 3)), rtol=1e-9, atol=1e-12)
+    for order, columns in ((2, slice(count)), (3, slice(count + 2, end)), (4, slice(end + 1, -1))):
+        expected = (weight * delta**order).sum((2, 3))
+        torch.testing.assert_close(found[:, columns] @ found[:, columns].T, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_bounds_are_tight_for_predictions_of_an_ensemble(digits):
     points = Deviations.of(torch.from_numpy(digits[::9, :5]).double().exp())
-    pairs, found = crossed(points, points), Moments.of(points, fourth=True)
+    pairs, found = crossed(points, points), features(points)
+    probes = Probes.of(found, Layout(5, 10))
     informative = pairs > 1e-4
-    assert (found.lower(found)[informative] / pairs[informative]).median() > 0.8
-    assert (found.upper(found)[informative] / pairs[informative]).median() < 1.2
+    assert (probes.lower(found)[informative] / pairs[informative]).median() > 0.8
+    assert (probes.upper(found)[informative] / pairs[informative]).median() < 1.2
 
 
 def test_many_samples_are_bounded_without_the_higher_orders():
     points = Deviations.of(predictions(1, 12, 40, 5, 1.0))
-    found, pairs = Moments.of(points, fourth=True), crossed(points, points)
-    assert found.third.shape[1] == found.fourth.shape[1] == 0
-    assert (found.lower(found) <= pairs + 1e-12).all()
-    assert (found.upper(found) >= pairs - 1e-12).all()
-    assert (found.lower(found) > 0).any()
+    found = Probes.of(features(points), Layout(40, 5)).lower(features(points))
+    assert not Layout(40, 5).has_upper
+    assert (found <= crossed(points, points) + 1e-12).all()
+    assert (found > 0).any()
 
 
-def test_the_parabola_is_never_below_h():
-    delta = torch.cat([torch.linspace(-1, 1, 4001)[1:], torch.linspace(1, 200, 4001)]).double()
-    h, _ = moments._share(delta)
-    for t in (-0.9, -0.5, -0.04, 0.0, 0.04, 0.06, 1.0, 10.0):
-        value, slope = moments._share(torch.tensor([t], dtype=torch.float64))
-        c = (1 - value + slope * (1 + t)) / (1 + t) ** 2
-        parabola = value + slope * (delta - t) + c * (delta - t) ** 2
-        assert (parabola >= h - 1e-9).all(), t
-
-
-def test_moments_are_used_where_they_pay():
-    assert moments.pays(5, 10)
-    assert moments.pays(10, 10)
-    assert moments.pays(5, 1000)
-    assert not moments.pays(1, 10)
-    assert not moments.pays(100, 10)
-    assert not moments.pays(5, 2)
+def test_the_parabolas_are_never_below_h():
+    delta = np.concatenate([np.linspace(-1, 1, 4001)[1:], np.linspace(1, 200, 4001)])
+    h = np.array([moments._share(t)[0] if abs(t) > 0.01 else 0.5 - t / 6 + t * t / 12 for t in delta])
+    assert len(moments._parabolas()) == len(moments._TOUCHING)
+    for a, b, c in moments._parabolas():
+        assert (a + b * delta + c * delta**2 >= h - 1e-6 * delta**2 - 1e-9).all()

@@ -30,6 +30,8 @@ _RESERVE = 64
 # The first block refined at a pick; later blocks double, as long as the objective takes whole ones. A block costs a
 # fixed overhead of about fifty points.
 _FIRST_BLOCK = 128
+# This many rows are compared with each other, more are sorted.
+_FEW = 16
 
 
 class Greedy:
@@ -89,8 +91,7 @@ class Greedy:
             return self._finish(index, float(self.bounds_N[index]), np.flatnonzero(self.alive_N))
         block, refined, size = max(_FIRST_BLOCK, self._last_block // 2), 0, _FRONT
         while True:
-            index, gain = self._leader()
-            open_n = self._challengers(index, gain)
+            index, gain, open_n = self._contest()
             hidden = self._threshold + self.objective.slack >= gain
             if hidden and (len(open_n) == 0 or self.bounds_N[open_n].max() <= self._threshold):
                 if max(self._beyond, self.bounds_N[self._reserve].max(initial=-np.inf)) <= self.objective.floor:
@@ -99,7 +100,7 @@ class Greedy:
                 size *= 2
             elif len(open_n) == 0:
                 self._last_block = refined
-                return self._finish(index, gain, self._front[self.alive_N[self._front] & self.exact(self._front)])
+                return self._finish(index, gain, self._front[self.exact(self._front)])
             else:
                 if len(open_n) > block:
                     open_n = open_n[np.argpartition(-self.bounds_N[open_n], block)[:block]]
@@ -107,10 +108,18 @@ class Greedy:
                 refined += done
                 block *= 2 if done == len(open_n) else 1
 
+    def saturated(self, tolerance: float) -> bool:
+        """Whether no point has a gain above a number."""
+        known_N = self._refined_at_N == self._picks
+        if known_N.any() and self.bounds_N[known_N].max() > tolerance:
+            return False
+        return self.best()[1] <= tolerance
+
     def take(self, index: int) -> None:
         """Make a point the next pick."""
         self.alive_N[index] = False
         self.bounds_N[index] = -np.inf
+        self._front = self._front[self._front != index]
         self._picks += 1
         bounds_N = self.objective.update(index, self.bounds_N)
         if bounds_N is not self.bounds_N:
@@ -122,26 +131,24 @@ class Greedy:
         close_m = known_n[self.bounds_N[known_n] >= gain - self.objective.slack]
         if gain == 0 or self.objective.slack == 0 or len(close_m) == 1:
             return index, gain
-        _, first, same = np.unique(self.objective.content(close_m), axis=0, return_index=True, return_inverse=True)
-        judged_m = np.array([self.objective.judge(int(i)) for i in close_m[first]])[same.ravel()]
+        first, same = _distinct(self.objective.content(close_m))
+        judged_m = np.array([self.objective.judge(int(i)) for i in close_m[first]])[same]
         return int(close_m[judged_m == judged_m.max()].min()), float(judged_m.max())
 
-    def _leader(self) -> tuple[int, float]:
-        """The exactly known point of the front with the largest gain, the lowest index on ties."""
-        known = self._front[self.exact(self._front) & self.alive_N[self._front]]
-        if len(known) == 0:
-            return -1, -np.inf
-        values = self.bounds_N[known]
-        gain = values.max()
-        return int(known[values == gain].min()), float(gain)
+    def _contest(self) -> tuple[int, float, Array]:
+        """The leader of the front, its gain, and the challengers.
 
-    def _challengers(self, index: int, gain: float) -> Array:
-        """Points of the front that are not exactly known and could beat the leader, or tie with a lower index."""
-        front, slack = self._front, self.objective.slack
-        values = self.bounds_N[front]
-        could_win = (values + slack > gain) | ((values == gain) & (front < index))
-        result: Array = front[could_win & ~self.exact(front) & self.alive_N[front]]
-        return result
+        The leader is the exactly known point with the largest gain, the lowest index on ties. Challengers are not
+        exactly known, and could beat the leader or tie with it by a lower index.
+        """
+        front, values = self._front, self.bounds_N[self._front]
+        known = self.exact(front)
+        index, gain = -1, -np.inf
+        if known.any():
+            gain = values[known].max()
+            index = int(front[known & (values == gain)].min())
+        could_win = (values + self.objective.slack > gain) | ((values == gain) & (front < index))
+        return index, float(gain), front[could_win & ~known]
 
     def _choose_front(self, size: int) -> None:
         """Make the points with the largest bounds the front, and remember the largest bound behind it."""
@@ -151,7 +158,20 @@ class Greedy:
             inside, outside = _largest(self.bounds_N, _RESERVE * size)
             self._reserve, self._beyond = inside, outside
             chosen, rest = _largest(self.bounds_N[self._reserve], size)
-        self._front, self._threshold = self._reserve[chosen], max(rest, self._beyond)
+        front = self._reserve[chosen]
+        front = front[self.alive_N[front]]
+        self._front, self._threshold = front[np.argsort(-self.bounds_N[front])], max(rest, self._beyond)
+        self.objective.expect(self._front)
+
+
+def _distinct(rows_n_F: Array) -> tuple[Array, Array]:
+    """Positions of distinct rows, and for each row which of them it is equal to."""
+    if len(rows_n_F) <= _FEW:
+        equal_n_n = (rows_n_F[:, None] == rows_n_F).all(2)
+        first, same = np.unique(equal_n_n.argmax(1), return_inverse=True)
+    else:
+        _, first, same = np.unique(rows_n_F, axis=0, return_index=True, return_inverse=True)
+    return first, same.ravel()
 
 
 def _largest(values_n: Array, count: int) -> tuple[Array, float]:

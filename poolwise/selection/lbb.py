@@ -1,8 +1,9 @@
 """Large BatchBALD: greedy BALD less pairwise redundancy (the paper, section 2.3; forms in `redundancy`)."""
 
 from poolwise.selection.bald import bald_scores
+from poolwise.selection.bounded_redundancy import lbb_objective
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation
-from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, PairwiseRedundancy, Redundancy
+from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, Redundancy
 from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
@@ -25,6 +26,6 @@ def lbb(
     task: Task, *, redundancy: Redundancy = "normalised", pairs: Pairs = "unordered", evaluation: Evaluation = "lazy"
 ) -> Picks:
     """Select greedily. The printed `sum` collapses on large batches: see `redundancy`."""
-    objective = PairwiseRedundancy(task, redundancy, pairs)
+    objective = lbb_objective(task, redundancy, pairs)
     tolerance = information_tolerance(task.predictions.shape[1])
     return objective.pick(evaluation, tolerance)

@@ -100,6 +100,14 @@ class GreedyObjective(ABC):
         """
         return indices_n, self.gains(indices_n), np.ones(len(indices_n), bool)
 
+    def expect(self, indices_n: Array) -> None:
+        """Be told which points will probably be refined next, so that they can be prepared together.
+
+        Args:
+            indices_n: points in the order of their bounds, largest first.
+        """
+        return
+
     def judge(self, index: int) -> float:
         """The exact gain of one point, computed for it alone."""
         return float(self.gains(np.array([index]))[0])

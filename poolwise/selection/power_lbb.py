@@ -1,10 +1,11 @@
 """Power Large BatchBALD: each pick drawn in proportion to a power of its LBB gain (the paper, section 2.5)."""
 
 from poolwise.selection.bald import bald_scores
+from poolwise.selection.bounded_redundancy import lbb_objective
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation
 from poolwise.selection.power_bald import ALPHA_HELP, check_alpha
 from poolwise.selection.power_sampling import sample_by_power
-from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, PairwiseRedundancy, Redundancy
+from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, Redundancy
 from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
 from poolwise.selection.task import Picks, Task
@@ -35,7 +36,7 @@ def power_lbb(
     """Draw the batch (see `power_sampling` for how the draws are exact and lazy)."""
     check_alpha("power-lbb", alpha)
     return sample_by_power(
-        PairwiseRedundancy(task, redundancy, pairs),
+        lbb_objective(task, redundancy, pairs),
         task.batch_size,
         alpha,
         task.generator("race"),

@@ -88,7 +88,7 @@ def sample_by_power(
             greedy.refine_all()
         indices[t] = index = _draw(greedy, proposals, generator)
         scores[t] = greedy.gain(index)
-        if scores[t] <= tolerance and saturated_at is None and greedy.best()[1] <= tolerance:
+        if scores[t] <= tolerance and saturated_at is None and greedy.saturated(tolerance):
             saturated_at = t
         greedy.take(index)
         report("picking", t + 1, batch_size)
@@ -101,6 +101,7 @@ def _draw(greedy: Greedy, proposals: _Proposals, generator: np.random.Generator)
     while proposals.possible and refused < _PATIENCE:
         if len(proposals.points) == 0:
             proposals.refill()
+            greedy.objective.expect(np.unique(proposals.points))
         points, thresholds = proposals.points, proposals.thresholds
         passed = np.flatnonzero(greedy.bounds_N[points] >= thresholds)[:_TOGETHER]
         _settle(greedy, points[passed], thresholds[passed])

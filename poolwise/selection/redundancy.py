@@ -20,14 +20,16 @@ partial sum over the current count is one. Pairs are evaluated pick by pick in t
 dropped as soon as its bound cannot win: most points need one or two pairs only.
 """
 
+import itertools
 from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from poolwise import budget
 from poolwise.arrays import Array
-from poolwise.information.pairs import Deviations, aligned, with_itself
+from poolwise.information.pairs import Deviations, aligned, one_with_many, with_itself
 from poolwise.selection.objective import GreedyObjective
 from poolwise.selection.row_cache import DeviationCache
 from poolwise.selection.task import Task
@@ -49,11 +51,15 @@ _KEPT = 1000
 # waste fewer pairs on points that are soon out, but each round has a fixed cost.
 _FIRST_PAIRS, _GROWTH = 2, 2
 
+# One matrix product for a point and this many consecutive picks is faster than one per pair.
+_MANY = 16
+
 
 class PairwiseRedundancy(GreedyObjective):
     """Gains `I_i` less redundancy with the picks (see the module's text for the forms)."""
 
     rounding = None
+    _memory_share = 2  # the rows that are kept may take this part of the memory
 
     def __init__(self, task: Task, redundancy: Redundancy, pairs: Pairs) -> None:
         super().__init__(task)
@@ -63,15 +69,18 @@ class PairwiseRedundancy(GreedyObjective):
         self.slack = 2e-6 if task.predictions.dtype == torch.float32 else 1e-12
         self.floor = -np.inf if redundancy == "sum" else 0.0
         self._combine = np.maximum if redundancy in ("max", "normalised") else np.add
-        self._cache = DeviationCache(task.predictions, task.memory // 2)
+        self._normalised = redundancy == "normalised"
+        self._cache = DeviationCache(task.predictions, task.memory // self._memory_share)
         N, K, C = task.predictions.shape
         self._bald_N = np.zeros(N)
-        self._self_N = np.full(N, np.nan)
+        self._self_N = np.zeros(N)  # `I_ii`, or an upper bound of it
+        self._self_known_N = np.zeros(N, bool)
         self._overlap_N = np.zeros(N)  # the largest correlation, the largest pair, or the sum of pairs so far
         self._seen_N = np.zeros(N, np.int32)  # how many picks the overlap takes into account
         self._picks = np.empty(0, np.int64)
         empty = torch.empty(0, K, C, dtype=task.predictions.dtype)
         self._picked = Deviations(empty, empty[:, 0])
+        self._side_by_side = torch.empty(K, 0, C, dtype=task.predictions.dtype)  # the same ratios, ordered by sample
         self._block = max(1, budget.block_rows(C * C * 4, task.memory))
 
     def start(self) -> Array:
@@ -98,10 +107,11 @@ class PairwiseRedundancy(GreedyObjective):
         count = len(self._picks)
         if count == len(self._picked):
             self._picked = self._picked.padded(max(64, 2 * count))
-        slot = self._cache.slots(np.array([index]))
-        row = self._points(slot)
-        self._self_N[index] = float(with_itself(row)[0])  # by itself, whatever block it was first computed in
+            self._side_by_side = self._picked.ratios.transpose(0, 1).contiguous()
+        row = self._cache.take(np.array([index]))
+        self._know_self(np.array([index]))
         self._picked.ratios[count], self._picked.means[count] = row.ratios[0], row.means[0]
+        self._side_by_side[:, count] = row.ratios[0]
         self._picks = np.append(self._picks, index)
         self.rows = self._cache.rows_read
 
@@ -115,13 +125,8 @@ class PairwiseRedundancy(GreedyObjective):
         count, one = len(self._picks), np.array([index])
         if count == 0:
             return float(self._bounds(one)[0])
-        row = Deviations.of(self.task.predictions.rows(one).probs)
-        self._cache.rows_read += 1
-        self._self_N[index] = float(with_itself(row)[0])
-        same_t = row.take(torch.zeros(count, dtype=torch.int64))
-        picks_t = self._picked.take(torch.arange(count))
-        overlap_t = self._overlap(aligned(same_t, picks_t).double().numpy(), np.repeat(one, count), self._picks)
-        self.pairs += count
+        self._self_known_N[index] = False
+        overlap_t = self._evaluate(one, np.zeros(count, np.int64), np.arange(count))
         return float(self._gains(self._bald_N[one], self._combine.reduce(overlap_t, keepdims=True))[0])
 
     def _bounds(self, indices_n: Array) -> Array:
@@ -130,7 +135,7 @@ class PairwiseRedundancy(GreedyObjective):
 
     def _gains(self, bald_n: Array, overlap_n: Array) -> Array:
         """Information less overlap; nothing, if that is within rounding of zero."""
-        if self._redundancy == "normalised":
+        if self._normalised:
             gains_n = bald_n * (1 - overlap_n)
         elif self._redundancy == "mean":
             gains_n = bald_n - overlap_n / max(1, len(self._picks))
@@ -157,20 +162,48 @@ class PairwiseRedundancy(GreedyObjective):
             first = last
 
     def _compare_block(self, indices_n: Array, counts_n: Array) -> None:
-        slots_n = self._cache.slots(indices_n)
-        self._know_self(indices_n, slots_n)
         starts_n = np.cumsum(counts_n) - counts_n
         point_p = np.repeat(np.arange(len(indices_n)), counts_n)
         pick_p = np.arange(len(point_p)) - np.repeat(starts_n - self._seen_N[indices_n], counts_n)
-        values_p = np.empty(len(point_p))
-        for start in range(0, len(point_p), self._block):  # one point alone may have more pairs than a block
-            part = slice(start, start + self._block)
-            values_p[part] = aligned(self._points(slots_n[point_p[part]]), self._picks_at(pick_p[part])).numpy()
-        overlap_p = self._overlap(values_p, indices_n[point_p], self._picks[pick_p])
-        overlap_n = self._combine.reduceat(overlap_p, starts_n)
+        overlap_n = self._combine.reduceat(self._evaluate(indices_n, point_p, pick_p), starts_n)
         self._overlap_N[indices_n] = self._combine(self._overlap_N[indices_n], overlap_n)
         self._seen_N[indices_n] += counts_n
-        self.pairs += len(values_p)
+
+    def _evaluate(self, indices_n: Array, point_p: Array, pick_p: Array) -> Array:
+        """`[p]` what pairs count for: of point `indices_n[point_p]` with pick number `pick_p`.
+
+        Pairs of one point must follow each other, with the picks in the order of picking.
+        """
+        self._know_self(indices_n)
+        slots_n = self._cache.slots(indices_n)
+        values_p = np.empty(len(point_p))
+        rest_p = np.ones(len(point_p), bool)
+        for part in self._long_runs(point_p, pick_p):
+            first, last = int(pick_p[part.start]), int(pick_p[part.stop - 1])
+            values_p[part] = self._with_consecutive(slots_n[point_p[part.start]], first, last + 1).numpy()
+            rest_p[part] = False
+        rest = np.flatnonzero(rest_p)
+        for start in range(0, len(rest), self._block):
+            some = rest[start : start + self._block]
+            values_p[some] = aligned(self._points(slots_n[point_p[some]]), self._picks_at(pick_p[some])).numpy()
+        self.pairs += len(point_p)
+        return self._overlap(values_p, indices_n[point_p], self._picks[pick_p])
+
+    def _long_runs(self, point_p: Array, pick_p: Array) -> list[slice]:
+        """Pairs of one point with many consecutive picks: one matrix product each."""
+        if len(point_p) <= _MANY:
+            return []
+        breaks = np.flatnonzero((np.diff(point_p) != 0) | (np.diff(pick_p) != 1)) + 1
+        edges = [0, *breaks.tolist(), len(point_p)]
+        runs = [(start, stop) for start, stop in itertools.pairwise(edges) if stop - start > _MANY]
+        step = self._block
+        return [slice(i, min(i + step, stop)) for start, stop in runs for i in range(start, stop, step)]
+
+    def _with_consecutive(self, slot: int, first: int, stop: int) -> Tensor:
+        """`[m]` information of the point in a slot with picks number `first` to `stop - 1`."""
+        K, _, C = self._side_by_side.shape
+        columns_K_mC = self._side_by_side.view(K, -1)[:, first * C : stop * C]
+        return one_with_many(self._cache.store[slot : slot + 1], columns_K_mC, self._picked.means[first:stop])
 
     def _points(self, slots_p: Array) -> Deviations:
         return self._cache.store.take(torch.from_numpy(slots_p))
@@ -186,19 +219,21 @@ class PairwiseRedundancy(GreedyObjective):
 
     def _overlap(self, values_p: Array, points_p: Array, picks_p: Array) -> Array:
         """What pairwise informations count for; the clipping undoes rounding errors only."""
-        if self._redundancy == "normalised":
+        if self._normalised:
             scale_p = np.sqrt(self._self_N[points_p] * self._self_N[picks_p])
             ratio_p: Array = np.divide(values_p, scale_p, out=np.zeros_like(values_p), where=scale_p > 0)
             return ratio_p.clip(0, 1)
         values_p = np.minimum(values_p, np.minimum(self._bald_N[points_p], self._bald_N[picks_p]))
         return values_p if self._redundancy == "max" else np.round(values_p / _GRAIN) * _GRAIN
 
-    def _know_self(self, indices_n: Array, slots_n: Array) -> None:
+    def _know_self(self, indices_n: Array) -> None:
         """Compute `I_ii`, if this form needs it, of the points for which it is not known yet."""
-        if self._redundancy != "normalised":
+        if not self._normalised:
             return
-        unknown = np.flatnonzero(np.isnan(self._self_N[indices_n]))
-        for start in range(0, len(unknown), self._block):
-            part = unknown[start : start + self._block]
-            self._self_N[indices_n[part]] = with_itself(self._points(slots_n[part])).numpy()
+        unknown = indices_n[~self._self_known_N[indices_n]]
+        step = min(self._block, self._cache.limit)
+        for start in range(0, len(unknown), step):
+            part = unknown[start : start + step]
+            self._self_N[part] = with_itself(self._cache.take(part)).numpy()
+            self._self_known_N[part] = True
             self.pairs += len(part)

@@ -21,7 +21,7 @@ class DeviationCache:
 
     def __init__(self, predictions: Predictions, memory: int) -> None:
         N, K, C = predictions.shape
-        self._predictions = predictions
+        self._predictions, self.shape = predictions, predictions.shape
         self._limit = max(1, min(N, memory // (predictions.row_bytes + C * 8)))
         self._slot_N = np.full(N, -1, np.int64)
         self._used = 0
@@ -74,6 +74,11 @@ class DeviationCache:
             self._read(indices_n, np.unique(indices_n[slots_n < 0]))
             slots_n = self._slot_N[indices_n]
         return slots_n
+
+    def take(self, indices_n: Array) -> Deviations:
+        """Deviations of some points; at most `limit` different points may be asked for at once."""
+        slots_n = torch.from_numpy(self.slots(indices_n))
+        return self.store.take(slots_n)
 
     def _read(self, indices_n: Array, missing: Array) -> None:
         if self._used + len(missing) > self._limit:

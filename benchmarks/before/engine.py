@@ -1,0 +1,204 @@
+"""The lazy greedy engine: the exact greedy batch, at a small part of its price.
+
+A greedy method picks, B times over, the point whose *gain* given the picks so far is the largest. Gains cost work,
+but an objective also knows an upper bound of each: at first from one pass over the pool, later from the gain that a
+point had when fewer points were picked. Lazy evaluation only refines points whose bound could still win (Minoux 1978).
+It is exact: every point it leaves alone has a bound below the gain of the pick, so refining it would change nothing.
+Full evaluation refines every point at every pick.
+
+Ties go to the lowest index. Matrix products are rounded differently in blocks of different shapes, so a tie can look
+like a lead in the last digits. Whenever several points are within rounding of the best, each is judged again, alone,
+and equal points only once. Lazy and full evaluation then decide by the same digits.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolwise.arrays import Array
+from poolwise.errors import MethodError
+from poolwise.progress import Report, silent
+from poolwise.selection.task import Picks
+
+if TYPE_CHECKING:
+    from benchmarks.before.objective import Evaluation, GreedyObjective
+
+# How many points are compared closely. The rest wait behind a threshold that none of them exceeds.
+_FRONT = 1024
+# The front is chosen from a reserve this many times its size: a pass over ten million bounds takes a third of a second.
+_RESERVE = 64
+# The first block refined at a pick; later blocks double, as long as the objective takes whole ones. A block costs a
+# fixed overhead of about fifty points.
+_FIRST_BLOCK = 128
+
+
+class Greedy:
+    """The state of a greedy selection: bounds of all points, and the points already picked.
+
+    Args:
+        objective: where the gains come from.
+        evaluation: `"lazy"`, or `"full"` to refine every point at every pick.
+    """
+
+    def __init__(self, objective: "GreedyObjective", evaluation: "Evaluation" = "lazy") -> None:
+        self.objective, self.evaluation = objective, evaluation
+        start = objective.start()
+        self.bounds_N = np.array(_checked(start, len(start), "start()", objective))  # a copy, which is written to
+        if objective.rounding is not None:
+            objective.slack = objective.rounding * float(
+                np.abs(self.bounds_N[np.isfinite(self.bounds_N)]).max(initial=0)
+            )
+        self.alive_N = np.ones(len(self.bounds_N), bool)
+        self._picks = 0
+        self._refined_at_N = np.full(len(self.bounds_N), -1, np.int32)
+        self._front = np.empty(0, np.int64)
+        self._threshold = np.inf
+        self._reserve = np.empty(0, np.int64)  # points with the largest bounds, and a bound that none outside is above
+        self._beyond = np.inf
+        self._last_block = _FIRST_BLOCK
+
+    def exact(self, indices_n: Array) -> Array:
+        """`[n]` whether the bounds of some points are their gains given the current picks."""
+        known: Array = self._refined_at_N[indices_n] == self._picks
+        return known | (self.bounds_N[indices_n] <= self.objective.floor)
+
+    def refine(self, indices_n: Array) -> int:
+        """Improve the bounds of some points, given in the order of their bounds; of how many is up to the objective."""
+        done_m, bounds_m, exact_m = self.objective.refine(indices_n)
+        self.bounds_N[done_m] = _checked(bounds_m, len(done_m), "gains(indices)", self.objective)
+        self._refined_at_N[done_m[exact_m]] = self._picks
+        return len(done_m)
+
+    def refine_all(self, above: float = -np.inf) -> None:
+        """Make the bounds of all points exact, or of those whose bound is above a number."""
+        rest = np.flatnonzero(self.alive_N & (self._refined_at_N != self._picks) & (self.bounds_N > above))
+        self.bounds_N[rest] = _checked(self.objective.gains(rest), len(rest), "gains(indices)", self.objective)
+        self._refined_at_N[rest] = self._picks
+
+    def gain(self, index: int) -> float:
+        """The exact gain of one point."""
+        while not self.exact(np.array([index]))[0]:
+            self.refine(np.array([index]))
+        return float(self.bounds_N[index])
+
+    def best(self) -> tuple[int, float]:
+        """The point with the largest gain, and that gain."""
+        if self.evaluation == "full":
+            self.refine_all()
+            index = int(np.argmax(self.bounds_N))
+            return self._finish(index, float(self.bounds_N[index]), np.flatnonzero(self.alive_N))
+        block, refined, size = max(_FIRST_BLOCK, self._last_block // 2), 0, _FRONT
+        while True:
+            index, gain = self._leader()
+            open_n = self._challengers(index, gain)
+            hidden = self._threshold + self.objective.slack >= gain
+            if hidden and (len(open_n) == 0 or self.bounds_N[open_n].max() <= self._threshold):
+                if max(self._beyond, self.bounds_N[self._reserve].max(initial=-np.inf)) <= self.objective.floor:
+                    return int(np.argmax(self.alive_N)), self.objective.floor
+                self._choose_front(size)
+                size *= 2
+            elif len(open_n) == 0:
+                self._last_block = refined
+                return self._finish(index, gain, self._front[self.alive_N[self._front] & self.exact(self._front)])
+            else:
+                if len(open_n) > block:
+                    open_n = open_n[np.argpartition(-self.bounds_N[open_n], block)[:block]]
+                done = self.refine(open_n[np.argsort(-self.bounds_N[open_n])])
+                refined += done
+                block *= 2 if done == len(open_n) else 1
+
+    def take(self, index: int) -> None:
+        """Make a point the next pick."""
+        self.alive_N[index] = False
+        self.bounds_N[index] = -np.inf
+        self._picks += 1
+        bounds_N = self.objective.update(index, self.bounds_N)
+        if bounds_N is not self.bounds_N:
+            self.bounds_N, self._threshold, self._beyond = bounds_N, np.inf, np.inf
+            self.bounds_N[~self.alive_N] = -np.inf
+
+    def _finish(self, index: int, gain: float, known_n: Array) -> tuple[int, float]:
+        """Decide between the leader and the exactly known points that are within rounding of it."""
+        close_m = known_n[self.bounds_N[known_n] >= gain - self.objective.slack]
+        if gain == 0 or self.objective.slack == 0 or len(close_m) == 1:
+            return index, gain
+        _, first, same = np.unique(self.objective.content(close_m), axis=0, return_index=True, return_inverse=True)
+        judged_m = np.array([self.objective.judge(int(i)) for i in close_m[first]])[same.ravel()]
+        return int(close_m[judged_m == judged_m.max()].min()), float(judged_m.max())
+
+    def _leader(self) -> tuple[int, float]:
+        """The exactly known point of the front with the largest gain, the lowest index on ties."""
+        known = self._front[self.exact(self._front) & self.alive_N[self._front]]
+        if len(known) == 0:
+            return -1, -np.inf
+        values = self.bounds_N[known]
+        gain = values.max()
+        return int(known[values == gain].min()), float(gain)
+
+    def _challengers(self, index: int, gain: float) -> Array:
+        """Points of the front that are not exactly known and could beat the leader, or tie with a lower index."""
+        front, slack = self._front, self.objective.slack
+        values = self.bounds_N[front]
+        could_win = (values + slack > gain) | ((values == gain) & (front < index))
+        result: Array = front[could_win & ~self.exact(front) & self.alive_N[front]]
+        return result
+
+    def _choose_front(self, size: int) -> None:
+        """Make the points with the largest bounds the front, and remember the largest bound behind it."""
+        chosen, rest = _largest(self.bounds_N[self._reserve], size)
+        if len(chosen) < size or self.bounds_N[self._reserve[chosen]].min() < self._beyond:
+            # Bounds have become smaller, so that points outside the reserve may be among the largest now.
+            inside, outside = _largest(self.bounds_N, _RESERVE * size)
+            self._reserve, self._beyond = inside, outside
+            chosen, rest = _largest(self.bounds_N[self._reserve], size)
+        self._front, self._threshold = self._reserve[chosen], max(rest, self._beyond)
+
+
+def _largest(values_n: Array, count: int) -> tuple[Array, float]:
+    """Positions of the largest values, and the largest of the others; -inf if there are no others."""
+    if count >= len(values_n):
+        return np.arange(len(values_n)), -np.inf
+    order = np.argpartition(values_n, len(values_n) - count - 1)
+    return order[len(values_n) - count :], float(values_n[order[len(values_n) - count - 1]])
+
+
+def _checked(values_n: Array, count: int, what: str, objective: "GreedyObjective") -> Array:
+    """Numbers of an objective as float64: one for each point, and none of them NaN."""
+    numbers_n: Array = np.asarray(values_n, np.float64)
+    name = type(objective).__name__
+    if numbers_n.shape != (count,):
+        raise MethodError(
+            f"{name}.{what} must return one number for each point, shape [{count}], not {list(numbers_n.shape)}."
+        )
+    if np.isnan(numbers_n).any():
+        raise MethodError(f"{name}.{what} returned NaN: gains must be numbers.")
+    return numbers_n
+
+
+def select_greedily(
+    objective: "GreedyObjective",
+    batch_size: int,
+    *,
+    evaluation: "Evaluation" = "lazy",
+    tolerance: float = 0.0,
+    report: Report = silent,
+) -> Picks:
+    """Pick a batch greedily.
+
+    Args:
+        objective: what to maximise.
+        batch_size: how many points to pick.
+        evaluation: `"lazy"` or `"full"`; the picks are the same.
+        tolerance: gains up to this count as nothing.
+        report: told about progress.
+    """
+    greedy = Greedy(objective, evaluation)
+    indices, scores = np.empty(batch_size, np.int64), np.empty(batch_size)
+    saturated_at = None
+    for t in range(batch_size):
+        indices[t], scores[t] = greedy.best()
+        if scores[t] <= tolerance and saturated_at is None:
+            saturated_at = t
+        greedy.take(int(indices[t]))
+        report("picking", t + 1, batch_size)
+    return Picks(indices, scores, tolerance, saturated_at, objective.pairs, objective.rows)

@@ -1,0 +1,125 @@
+"""The base of greedy methods: what a method must know about its gains, and what it then gets from the engine."""
+
+from abc import ABC, abstractmethod
+from typing import Literal
+
+import numpy as np
+
+from benchmarks.before import engine
+from poolwise.arrays import Array
+from poolwise.selection.task import Picks, Task
+
+Evaluation = Literal["lazy", "full"]
+
+EVALUATION_HELP = "'lazy' refines only points that could win; 'full' refines every point at every pick. Same picks."
+
+
+class GreedyObjective(ABC):
+    """A function of a growing batch, seen through the gains of single points.
+
+    A subclass says what each point would gain at first (`start`), what some points gain now (`gains`), and what a pick
+    changes (`add`). `pick` then selects the batch greedily. As long as gains never grow as the batch grows, most of
+    them are never computed. Points are positions in `task.predictions`.
+
+    A subclass can be used as a method as it is, and registered with `poolwise.method`. The keyword-only parameters of
+    its constructor are the parameters of the method, and it has the parameter `evaluation` as well.
+
+    Args:
+        task: what to choose from, and how many.
+
+    Attributes:
+        shrinking: whether gains never grow as the batch grows. If False, every gain is computed anew at every pick.
+        floor: a gain that none can be below, such as 0. Points whose bound is as low need no work.
+        rounding: how far rounding may move a gain, as a share of the largest one at the start. Points that are closer
+            than this are compared by gains that are computed for each alone. None if the subclass sets `slack` itself.
+        slack: the same as a number.
+        pairs: how many pairs of points were compared so far, for the diagnostics.
+        rows: how many rows of the pool were read after the first pass, for the diagnostics.
+
+    Example:
+        >>> import numpy as np, poolwise as pw
+        >>> class Spread(pw.GreedyObjective):
+        ...     '''Points whose averaged predictions are far from those of the picks.'''
+        ...     def start(self):
+        ...         rows = self.task.predictions.rows(np.arange(len(self.task.predictions)))
+        ...         self.mean = rows.probs.mean(1).numpy()
+        ...         self.near = np.full(len(self.mean), 2.0)
+        ...         return self.near
+        ...     def gains(self, indices):
+        ...         return self.near[indices]
+        ...     def add(self, index):
+        ...         self.near = np.minimum(self.near, np.abs(self.mean - self.mean[index]).sum(1))
+        >>> x = np.log(np.array([[[0.9, 0.1]], [[0.8, 0.2]], [[0.1, 0.9]]]))
+        >>> pw.select(x, 2, Spread).indices.tolist()
+        [0, 2]
+    """
+
+    shrinking: bool = True
+    floor: float = -np.inf
+    rounding: float | None = 1e-6
+    slack: float = 0.0
+    pairs: int = 0
+    rows: int = 0
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    @abstractmethod
+    def start(self) -> Array:
+        """`[N]` gains given no picks, or upper bounds of them. Called once, before anything else."""
+
+    @abstractmethod
+    def gains(self, indices_n: Array) -> Array:
+        """`[n]` gains of some points given the picks so far."""
+
+    @abstractmethod
+    def add(self, index: int) -> None:
+        """Take note of a pick."""
+
+    def pick(self, evaluation: Evaluation = "lazy", tolerance: float | None = None) -> Picks:
+        """The batch.
+
+        Args:
+            evaluation: `"lazy"` or `"full"`; the picks are the same.
+            tolerance: gains up to this count as nothing, and a batch that gets there is saturated; `floor` by default.
+        """
+        size, report = self.task.batch_size, self.task.report
+        nothing = self.floor if tolerance is None else tolerance
+        return engine.select_greedily(self, size, evaluation=evaluation, tolerance=nothing, report=report)
+
+    # What follows can be left as it is. It is for objectives that know better bounds or a cheaper way.
+
+    def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
+        """Better bounds of some points given the picks so far, for a moderate amount of work.
+
+        Args:
+            indices_n: points in the order of their bounds, largest first.
+        Returns:
+            `[m]` those of the points that were refined, the first among them; `[m]` their bounds; and `[m]` whether
+            each is now the exact gain. Repeated calls reach the exact gain of every point.
+        """
+        return indices_n, self.gains(indices_n), np.ones(len(indices_n), bool)
+
+    def judge(self, index: int) -> float:
+        """The exact gain of one point, computed for it alone."""
+        return float(self.gains(np.array([index]))[0])
+
+    def content(self, indices_n: Array) -> Array:
+        """`[n, F]` the numbers that the gains depend on, for recognising equal points."""
+        predictions = self.task.predictions
+        rows_n_KC = predictions.rows(indices_n).log_probs.flatten(1).numpy()
+        if predictions.embeddings is None:
+            return rows_n_KC
+        return np.concatenate([rows_n_KC, np.asarray(predictions.embeddings[indices_n], np.float64)], 1)
+
+    def update(self, index: int, bounds_N: Array) -> Array:
+        """Add a pick.
+
+        Args:
+            index: the point picked.
+            bounds_N: `[N]` bounds known before it.
+        Returns:
+            `[N]` bounds that hold from now on; the same array if the old ones still do.
+        """
+        self.add(index)
+        return bounds_N if self.shrinking else np.full_like(bounds_N, np.inf)

@@ -1,0 +1,92 @@
+"""Rows of the pool that an objective keeps coming back to, kept in working form."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.before.pairs import Deviations
+from poolwise.arrays import Array
+from poolwise.predictions import Block, Predictions
+from poolwise.scores import kernels
+from poolwise.selection.task import Task
+
+
+class DeviationCache:
+    """Deviations of the points asked for so far, within a memory budget; emptied when it is full.
+
+    Args:
+        predictions: where the rows come from.
+        memory: how many bytes the cache may take.
+    """
+
+    def __init__(self, predictions: Predictions, memory: int) -> None:
+        N, K, C = predictions.shape
+        self._predictions = predictions
+        self._limit = max(1, min(N, memory // (predictions.row_bytes + C * 8)))
+        self._slot_N = np.full(N, -1, np.int64)
+        self._used = 0
+        empty = torch.empty(0, K, C, dtype=predictions.dtype)
+        self.store = Deviations(empty, empty[:, 0])
+        self.rows_read = 0
+
+    def scan(self, task: Task, kept: int) -> Array:
+        """`[N]` float64 BALD scores in one pass, which also keeps the rows that are most likely to be asked for.
+
+        Of each block, those with the largest scores are kept. Which rows these are changes no result, only how often
+        the file is read again.
+
+        Args:
+            task: whose points to score.
+            kept: how many rows to keep, as far as they fit.
+        """
+        if kept == 0:
+            return task.scores(kernels.bald)
+        N = len(self._predictions)
+        share = min(kept, 3 * self._limit // 4) / N
+        scores_N = np.empty(N)
+
+        def work(block: Block) -> tuple[Tensor, Tensor | None, Deviations | None]:
+            count = int(share * len(block.probs))
+            if count == 0:
+                return kernels.bald(block), None, None
+            probs = block.raw.copy_(block.probs)  # the scores are computed in their place
+            scores_n = kernels.bald(block)
+            best_m = scores_n.topk(count, sorted=False).indices
+            return scores_n, best_m, Deviations.of(probs[best_m])
+
+        for rows, (scores_n, best_m, deviations) in self._predictions.scan(
+            work, task.memory, task.report, "scoring the pool"
+        ):
+            scores_N[rows] = scores_n.numpy()
+            if best_m is not None and deviations is not None:
+                self._put(rows.start + best_m.numpy(), deviations, int(share * N))
+        return scores_N
+
+    @property
+    def limit(self) -> int:
+        """How many different points may be asked for at once."""
+        return self._limit
+
+    def slots(self, indices_n: Array) -> Array:
+        """`[n]` where the points stand in `store`; at most `limit` different points may be asked for at once."""
+        slots_n: Array = self._slot_N[indices_n]
+        if slots_n.min(initial=0) < 0:
+            self._read(indices_n, np.unique(indices_n[slots_n < 0]))
+            slots_n = self._slot_N[indices_n]
+        return slots_n
+
+    def _read(self, indices_n: Array, missing: Array) -> None:
+        if self._used + len(missing) > self._limit:
+            self._slot_N.fill(-1)
+            self._used, missing = 0, np.unique(indices_n)
+        self._put(missing, Deviations.of(self._predictions.rows(missing).probs))
+        self.rows_read += len(missing)
+
+    def _put(self, indices_n: Array, rows: Deviations, expected: int = 0) -> None:
+        needed = self._used + len(indices_n)
+        if needed > len(self.store):
+            self.store = self.store.padded(min(self._limit, max(needed, expected, 2 * len(self.store))))
+        place = slice(self._used, needed)
+        self.store.ratios[place], self.store.means[place] = rows.ratios, rows.means
+        self._slot_N[indices_n] = np.arange(self._used, needed)
+        self._used = needed

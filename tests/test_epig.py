@@ -1,0 +1,103 @@
+"""EPIG: bounds of its scores, and the same batch from few of them."""
+
+import numpy as np
+import oracles
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pools import messy, normalise, one_hot, pool, small_pools, uniform
+
+import poolwise as pw
+from poolwise.information.lookahead import expected_information
+from poolwise.information.pairs import Deviations
+from poolwise.information.target_bounds import _LOWEST, TargetSums, parabola
+
+
+def h(delta):
+    return ((1 + delta) * np.log1p(delta) - delta) / delta**2
+
+
+@pytest.mark.parametrize("t", [_LOWEST, -0.5, -2e-3, 0.0, 2e-3, 0.7, 3.0, 100.0])
+def test_the_parabola_is_nowhere_below_h(t):
+    constant, slope, curve = (float(x[0]) for x in parabola(torch.tensor([t], dtype=torch.float64)))
+    delta = np.concatenate([np.linspace(-1 + 1e-9, -1e-2, 500), np.geomspace(1e-2, 200, 500)])
+    assert (constant + slope * delta + curve * delta**2 - h(delta) >= -1e-9).all()
+    assert constant - slope + curve == pytest.approx(1.0)
+    if t:
+        assert constant + slope * t + curve * t**2 == pytest.approx(h(t))
+
+
+@given(small_pools(points=(2, 8)), st.sampled_from([np.float32, np.float64]))
+def test_bounds_are_above_the_scores(x, dtype):
+    x = x.astype(dtype)
+    points = Deviations.of(torch.from_numpy(np.exp(x)))
+    targets = points[: max(1, len(x) // 2)]
+    sums = TargetSums.of(targets)
+    scores = expected_information(points, targets)
+    assert (sums.loose(points) >= scores).all()
+    assert (sums.tight(points) >= scores).all()
+    assert (sums.tight(points) <= sums.loose(points)).all()
+    oracle = [oracles.epig(np.exp(p.astype(np.float64)), np.exp(x[: len(targets)].astype(np.float64))) for p in x]
+    assert (sums.tight(points).numpy() >= np.array(oracle) - 1e-12).all()
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 5.0, 60.0])
+def test_bounds_are_close_and_allow_for_rounding(scale):
+    points = Deviations.of(torch.from_numpy(pool(400, 6, 5, 3, scale)).exp())
+    targets = points[:50]
+    scores = expected_information(points, targets)
+    bounds = TargetSums.of(targets).tight(points)
+    assert (bounds >= scores).all()
+    if scale >= 1e-2:  # below, float32 has no digits left for the scores
+        some = scores > 1e-12
+        assert float((bounds[some] / scores[some]).median()) < 1.6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lazy_and_full_evaluation_pick_the_same(seed):
+    x = messy(300, 5, 4, seed)
+    batches = [pw.select(x, 40, "epig", seed=seed, sample=60, evaluation=way) for way in ("lazy", "full")]
+    np.testing.assert_array_equal(batches[0].indices, batches[1].indices)
+    np.testing.assert_array_equal(batches[0].scores, batches[1].scores)
+    expected = np.array(pw.scores.epig(x, x[np.sort(_drawn(x, seed))]))
+    np.testing.assert_allclose(batches[0].scores, np.sort(expected)[::-1][:40], rtol=1e-4, atol=1e-7)
+
+
+def _drawn(x, seed):
+    task = pw.Task(pw.Predictions.from_log_probs(x), 1, seed)
+    return task.generator("targets").choice(len(x), 60, replace=False)
+
+
+def test_few_points_are_scored():
+    """Where the samples agree about most points, as those of an ensemble do."""
+    draw = np.random.default_rng(0)
+    deviations = draw.gamma(0.5, 2.0, (5000, 1, 1)) * draw.normal(size=(5000, 8, 6))
+    x = normalise(3 * draw.normal(size=(5000, 1, 6)) + deviations)
+    batch = pw.select(x, 10, "epig", sample=50)
+    assert batch.diagnostics.pairs <= 0.2 * 5000 * 50
+
+
+@pytest.mark.filterwarnings("ignore::poolwise.errors.SaturationWarning")
+@pytest.mark.parametrize("K", [1, 2, 31, 40])
+def test_any_number_of_samples(K):
+    """From 32 samples on there are too many products for the tighter bound."""
+    x = pool(120, K, 3)
+    batches = [pw.select(x, 10, "epig", evaluation=way, information=False) for way in ("lazy", "full")]
+    np.testing.assert_array_equal(batches[0].indices, batches[1].indices)
+
+
+@pytest.mark.filterwarnings("ignore::poolwise.errors.SaturationWarning")
+@pytest.mark.parametrize("x", [uniform(30, 4, 3), one_hot(np.zeros((30, 4), int), 3)], ids=["uniform", "certain"])
+def test_points_without_information_come_in_order(x):
+    batch = pw.select(x, 30, "epig")
+    assert batch.indices.tolist() == list(range(30))
+    assert batch.scores.tolist() == [0.0] * 30
+    assert batch.diagnostics.saturated_at == 0
+
+
+def test_a_prefilter_knows_the_bound():
+    x = pool(500, 5, 4)
+    batch = pw.select(x, 5, "epig", candidates="top:200", targets=x[:40])
+    assert batch.indices.tolist() == pw.select(x, 5, "epig", targets=x[:40]).indices.tolist()
+    assert batch.diagnostics.prefilter.lost == 0
