@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, picture, rounds
+from benchmarks import clusters, machine, picture, rounds, rules
 from benchmarks.cases import ALL, ONE, Case, Task
 from benchmarks.checks import Check, Record
 from benchmarks.data import describe, origin
@@ -161,7 +161,9 @@ def page(tasks: list[Task], found: Found, checks: dict[str, list[Check]], real: 
         missed = [check for check in checks[task.name] if check.reached is False]
         lines += [f"- Target missed: {check.target}; measured {check.measured}." for check in missed]
         lines += [""] if missed else []
+    lines += clusters.section(DOCS)
     lines += rounds.section(DOCS)
+    lines += rules.section(DOCS)
     return "\n".join(lines).rstrip() + "\n"
 
 

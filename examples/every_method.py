@@ -30,6 +30,7 @@ posterior = pw.posteriors.DeepEnsemble(lambda: pw.models.mlp((64,), 10, hidden=(
 posterior.fit(pool.labelled_examples(), seed=0)
 predictions = posterior.predict(pool.unlabelled_examples(), embeddings=True)
 predictions = predictions.with_embeddings(labelled_embeddings=posterior.embed(pool.labelled_examples()))
+known = {"labelled_predictions": posterior.predict(pool.labelled_examples()), "labels": pool.labels}
 bald = pw.scores.bald(predictions)
 
 print(f"{'method':20} {'mean BALD':>10} {'information':>16} {'classes':>8} {'saturated at':>13}")
@@ -37,7 +38,7 @@ figure, rows = plt.subplots(len(pw.methods()), 1, figsize=(11, 0.56 * len(pw.met
 for axes, method in zip(rows, pw.methods(), strict=True):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pw.SaturationWarning)  # the table has a column for it
-        batch = pw.select(predictions, BATCH, method)
+        batch = pw.select(predictions, BATCH, method, **known)
     chosen, found = pool.unlabelled[batch.indices], batch.diagnostics
     joint = f"{found.information[-1]:.2f} of {found.ceiling:.2f}"
     classes, end = len(np.unique(digits.target[chosen])), found.saturated_at

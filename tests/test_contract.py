@@ -9,12 +9,16 @@ from pools import features, one_hot, pool, uniform
 
 import poolwise as pw
 from poolwise import errors
+from poolwise.selection.inputs import INPUTS
 from poolwise.testing import check_method
 from poolwise.testing.method_rules import RULES
 
 METHODS = pw.methods()
 # Methods whose gains are information about the model, so that samples that agree leave nothing to gain.
 INFORMATION = ["bald", "batchbald", "epig", "lbb", "power-bald", "power-lbb", "softmax-bald", "softrank-bald"]
+
+# Rules for the methods that need something of labelled points.
+LABELLED = {"labelled_order", "labelled_sets"}
 
 every_method = pytest.mark.parametrize("method", METHODS)
 pytestmark = pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
@@ -41,7 +45,7 @@ TARGETED = [name for name, method in METHODS.items() if "targets" in method.para
 def test_every_method_keeps_the_contract(method, global_state):
     options = {"configurations": 1000} if "configurations" in METHODS[method].parameters else None
     checked = check_method(method, parameters=options)
-    assert set(RULES) - set(checked) <= {"pool_order", "evaluation"}
+    assert set(RULES) - set(checked) <= {"pool_order", "evaluation", *LABELLED}
 
 
 @pytest.mark.parametrize("method", TARGETED)
@@ -49,7 +53,7 @@ def test_methods_with_targets_keep_the_contract(method, global_state):
     """Targets that are not given are drawn from the whole pool by the seed; targets that are given leave no chance."""
     check_method(method, skip=["candidates", "exclusion"])
     checked = check_method(method, parameters=lambda x: {"targets": x[:20]}, stochastic=False)
-    assert set(RULES) - set(checked) == {"evaluation"}
+    assert set(RULES) - set(checked) <= {"evaluation", *LABELLED}
 
 
 def test_candidates_are_drawn_without_the_global_random_state(plain, global_state):
@@ -293,6 +297,10 @@ def good_values(parameter):
         return list(parameter.choices)
     if parameter.annotation is int:
         return [parameter.default, 7, np.int64(7)]
+    if parameter.name == "purity":
+        return [parameter.default, 0.5, 1, np.float32(0.5)]
+    if parameter.name == "radius":
+        return [parameter.default, 0, 1.5, np.float32(2.5)]
     if parameter.annotation is float:
         return [parameter.default, 3, 2.5, np.float32(2.5)]
     if parameter.name == "reference":
@@ -307,6 +315,8 @@ def bad_values(parameter):
         return ["neither", 3, None, ["lazy"], True]
     if parameter.annotation is int:
         return [0, -1, "many", None, 2.5, True]
+    if parameter.name == "radius":
+        return [-1, math.nan, math.inf, "large", None, True]
     if parameter.annotation is float:
         return [0, -1.0, math.nan, math.inf, "large", None, True]
     if parameter.name == "reference":
@@ -337,7 +347,7 @@ def test_every_method_and_parameter_is_documented(method):
     assert found.name == method
     for text in (found.summary, found.formula, found.paper):
         assert len(text) > 10
-    assert set(found.needs) <= {"predictions", "embeddings"}
+    assert {need.partition(" if ")[0] for need in found.needs} <= {"predictions", *INPUTS}
     for name, parameter in found.parameters.items():
         assert parameter.name == name
         assert len(parameter.help) > 10
@@ -352,6 +362,7 @@ def test_the_methods_of_the_design_are_all_there():
         *("random", "least-confidence", "margin", "entropy", "bald", "batchbald", "lbb", "power-bald", "power-lbb"),
         *("softmax-bald", "softrank-bald", "lbb-released", "power-lbb-released", "epig", "smocu", "gp-variance"),
         *("posterior-coverage", "badge", "coreset", "cluster-margin"),
+        *("k-means", "typiclust", "prob-cover", "drop-query"),
     }
     lbb, power = METHODS["lbb"].parameters, METHODS["power-lbb"].parameters
     assert lbb["redundancy"].choices == ("normalised", "max", "mean", "sum")

@@ -1,5 +1,6 @@
 """One page per selection method, made from the registry; `methods.toml` adds when to use it."""
 
+import ast
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,19 @@ rng = np.random.default_rng(0)
 logits = 3 * rng.normal(size=(500, 1, 4)) + rng.normal(size=(500, 10, 4))  # 500 points, 10 samples, 4 classes
 """
 
+# What the example knows of 30 labelled points, and the files of it on the command line.
+_LABELLED = {
+    "labelled_embeddings": "rng.normal(size=(30, 16))  # the same features of 30 points that are labelled already",
+    "labelled_predictions": "pw.Predictions.from_logits(rng.normal(size=(30, 10, 4)))  # and their predictions",
+    "labels": "rng.integers(0, 4, 30)  # and their classes",
+}
+_FLAGS = {
+    "embeddings": " --embeddings features.npy",
+    "labelled_embeddings": " --labelled-embeddings labelled-features.npy",
+    "labelled_predictions": " --labelled-predictions labelled-preds.npy",
+    "labels": " --labels labels.csv",
+}
+
 
 def notes() -> dict[str, dict[str, str]]:
     """When to use each method, and an example of its parameters."""
@@ -24,22 +38,33 @@ def notes() -> dict[str, dict[str, str]]:
 
 def example(name: str) -> str:
     """A call of the method, on predictions that it makes itself."""
-    needs, extra = pw.methods()[name].needs, notes()[name].get("parameters", "")
+    needs, extra = needed(name), notes()[name].get("parameters", "")
     lines = [_SETUP]
     if "embeddings" in needs:
         lines.append("embeddings = rng.normal(size=(500, 16))  # one row of features per point")
         lines.append("predictions = pw.Predictions.from_logits(logits, embeddings=embeddings)")
     else:
         lines.append("predictions = pw.Predictions.from_logits(logits)")
-    lines.append(f'batch = pw.select(predictions, 20, "{name}"{", " + extra if extra else ""}, seed=0)')
+    labelled = [need for need in _LABELLED if need in needs]
+    lines += [f"{need} = {_LABELLED[need]}" for need in labelled]
+    given = "".join(f", {need}={need}" for need in labelled) + (f", {extra}" if extra else "")
+    lines.append(f'batch = pw.select(predictions, 20, "{name}"{given}, seed=0)')
     lines.append("print(batch.indices)")
     return "\n".join(lines)
 
 
+def needed(name: str) -> set[str]:
+    """What the method needs in its example: with the parameters that the example gives, and its defaults."""
+    extra = notes()[name].get("parameters", "")
+    given = {word.arg: ast.literal_eval(word.value) for word in ast.parse(f"f({extra})", mode="eval").body.keywords}
+    return pw.methods()[name].inputs(given)
+
+
 def command(name: str) -> str:
     """The same from the command line."""
-    embeddings = " --embeddings features.npy" if "embeddings" in pw.methods()[name].needs else ""
-    return f"poolwise select preds.npy --method {name}{embeddings} --batch-size 20 -o batch.csv"
+    needs = pw.methods()[name].inputs({})
+    files = "".join(flag for need, flag in _FLAGS.items() if need in needs)
+    return f"poolwise select preds.npy --method {name}{files} --batch-size 20 -o batch.csv"
 
 
 def page(name: str) -> str:
@@ -47,6 +72,7 @@ def page(name: str) -> str:
     method, note = pw.methods()[name], notes()[name]
     facts = {
         "Needs": ", ".join(method.needs) or "nothing",
+        **_embeddings(method),
         "Randomness": "the seed decides" if method.stochastic else "none: the same input gives the same batch",
         "Paper": _escape(method.paper),
     }
@@ -64,6 +90,15 @@ def page(name: str) -> str:
     lines += ["and `memory`: see [`select`](../reference/poolwise.md#poolwise.select).", ""]
     lines += ["## Example", "", "```python", example(name), "```", "", "```sh", command(name), "```", ""]
     return "\n".join(lines)
+
+
+def _embeddings(method: pw.Method) -> dict[str, str]:
+    """Which embeddings a learner gives to the method, where it needs some."""
+    if not any(need.startswith("embeddings") for need in method.needs):
+        return {}
+    kinds = {"network": "those of the trained network", "fixed": "fixed features of the data"}
+    link = "[Features and the first batch](../howto/features.md)"
+    return {"Embeddings": f"{kinds[method.features]}, unless you choose others: see {link}"}
 
 
 def index() -> str:

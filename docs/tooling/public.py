@@ -16,6 +16,7 @@ MODULES = {
     "poolwise.posteriors": "From data to predictions.",
     "poolwise.metrics": "How good predictions are, once the labels are known.",
     "poolwise.stopping": "When to stop asking for labels.",
+    "poolwise.labelling": "Projects that people label, and the store behind them.",
     "poolwise.errors": "Every error and warning that Poolwise raises on purpose.",
     "poolwise.cluster": "The same work on several machines, with Ray.",
     "poolwise.experiments": "Experiments from one file, run by run.",

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from poolwise.predictions import Block
-from poolwise.selection.embeddings import Embeddings, needed
+from poolwise.selection.embeddings import Embeddings
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
@@ -41,7 +41,7 @@ def residuals(block: Block, members: str) -> Tensor:
 )
 def badge(task: Task, *, members: Literal["mean", "all"] = "mean") -> Picks:
     """Draw the batch; the score of a pick is its squared distance to the picks before it."""
-    pool = Embeddings(needed(task, "badge"), np.zeros(1), task.memory)
+    pool = Embeddings(task.embeddings, np.zeros(1), task.memory)
     scan = task.predictions.scan(lambda block: residuals(block, members), task.memory, task.report)
     factors_N_A = torch.cat([factors_n_A for _, factors_n_A in scan])
     lengths_N = factors_N_A.square().sum(1) * pool.squared_norms()

@@ -77,6 +77,8 @@ class Diagnostics:
         seconds: wall time of the selection.
         prefilter: what a prefilter left out and could have cost; None where there was none.
         traffic: what was moved between machines; None where the predictions are on this one.
+        features: which features a learner gave to the method: `"network"`, `"fixed"`, `"array"` or `"function"`, and
+            why, if that was not what the method prefers. None where it read none, or there was no learner.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -96,6 +98,7 @@ class Diagnostics:
     seconds: float
     prefilter: Prefilter | None = None
     traffic: Traffic | None = None
+    features: str | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Diagnostics):
@@ -120,6 +123,8 @@ class Diagnostics:
             lines.append(str(self.prefilter))
         if self.traffic is not None:
             lines.append(str(self.traffic))
+        if self.features is not None:
+            lines.append(f"features: {self.features}")
         lines.append(self._about_saturation())
         return "\n".join(lines)
 

@@ -25,9 +25,10 @@ class Entry:
     Attributes:
         name: what to pass as `method=`.
         summary: what it is, in a line.
-        needs: what it uses: `"predictions"`, `"embeddings"`, or nothing.
+        needs: what it uses, see `poolwise.selection.inputs`.
         parameters: names of its own parameters.
         home: module that defines it, and must be imported to run it.
+        features: which embeddings it prefers where a learner provides them, `"network"` or `"fixed"`.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Entry:
     needs: tuple[str, ...]
     parameters: tuple[str, ...]
     home: str
+    features: str = "network"
 
 
 @cache
@@ -66,7 +68,9 @@ def listing() -> dict[str, Entry]:
     from poolwise.selection.registry import methods
 
     return {
-        method.name: Entry(method.name, method.summary, method.needs, tuple(method.parameters), method.home)
+        method.name: Entry(
+            method.name, method.summary, method.needs, tuple(method.parameters), method.home, method.features
+        )
         for method in methods().values()
     }
 
@@ -79,4 +83,6 @@ def _read(source: str, home: str) -> Iterator[Entry]:
                 given = {word.arg: word.value for word in call.keywords}
                 needs = ast.literal_eval(given["needs"]) if "needs" in given else ("predictions",)
                 parameters = tuple(argument.arg for argument in node.args.kwonlyargs)
-                yield Entry(ast.literal_eval(call.args[0]), ast.literal_eval(given["summary"]), needs, parameters, home)
+                features = ast.literal_eval(given["features"]) if "features" in given else "network"
+                name, summary = ast.literal_eval(call.args[0]), ast.literal_eval(given["summary"])
+                yield Entry(name, summary, needs, parameters, home, features)

@@ -5,7 +5,7 @@ import torch
 
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
-from poolwise.selection.embeddings import Embeddings, mean_of, needed
+from poolwise.selection.embeddings import Embeddings, mean_of
 from poolwise.selection.margin import scores as margin_scores
 from poolwise.selection.ranking import top
 from poolwise.selection.registry import method
@@ -18,7 +18,7 @@ def clusters(task: Task, points_n: Array, subsample: int, cluster_size: int) -> 
     A random subsample of the pool is clustered by average linkage, cut at an average of `cluster_size` points per
     cluster. Every point then belongs to the cluster with the nearest centre.
     """
-    source = needed(task, "cluster-margin")
+    source = task.embeddings
     pool = Embeddings(source, mean_of(source), task.memory)
     N = len(source)
     sampled = np.sort(task.generator("subsample").choice(N, min(subsample, N), replace=False))

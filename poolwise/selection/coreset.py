@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from poolwise.selection.embeddings import Embeddings, mean_of, needed
+from poolwise.selection.embeddings import Embeddings, mean_of
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
@@ -17,19 +17,18 @@ _NOISE = 1e-6
     summary="The point farthest from everything labelled or picked, again and again.",
     formula="argmax_i min_j |x_i - x_j| over labelled points and picks j",
     paper="Sener, Savarese: Active Learning for Convolutional Neural Networks: A Core-Set Approach, ICLR 2018",
-    needs=("embeddings",),
+    needs=("embeddings", "labelled_embeddings"),
 )
 def coreset(task: Task) -> Picks:
     """Select greedily; without labelled points, the first pick is the point nearest to the mean."""
-    source = needed(task, "coreset")
+    source = task.embeddings
     shift_D = mean_of(source)
     pool = Embeddings(source, shift_D, task.memory)
     lengths_N = pool.squared_norms()
     noise = _NOISE * float(lengths_N.max())
     nearest_N = torch.full_like(lengths_N, torch.inf)
-    labelled = task.predictions.labelled_embeddings
-    if labelled is not None and len(labelled):
-        centres = Embeddings(labelled, shift_D, task.memory, pool.scale)
+    if len(task.labelled_embeddings):
+        centres = Embeddings(task.labelled_embeddings, shift_D, task.memory, pool.scale)
         for done, (_, block) in enumerate(centres.blocks()):
             _approach(nearest_N, pool, lengths_N, block)
             task.report("distances to labelled points", done + 1, done + 1)

@@ -7,8 +7,6 @@ import torch
 from torch import Tensor
 
 from poolwise.arrays import Array
-from poolwise.errors import MissingInputError
-from poolwise.selection.task import Task
 
 
 class Embeddings:
@@ -41,6 +39,10 @@ class Embeddings:
         """`[n, D]` embeddings of some points."""
         return self._convert(self._source[indices_n])
 
+    def of(self, source_M_D: Array, indices_n: Array) -> Tensor:
+        """`[n, D]` some rows of other embeddings, shifted and scaled like these."""
+        return self._convert(source_M_D[indices_n])
+
     def blocks(self) -> Iterator[tuple[slice, Tensor]]:
         """All embeddings in order."""
         if self._whole is not None:
@@ -57,16 +59,6 @@ class Embeddings:
     def squared_norms(self) -> Tensor:
         """`[N]` squared lengths."""
         return torch.cat([block.square().sum(1) for _, block in self.blocks()])
-
-
-def needed(task: Task, method: str) -> Array:
-    """The pool's embeddings, or an error that says how to give them."""
-    if task.predictions.embeddings is None:
-        raise MissingInputError(
-            f"{method} needs embeddings: pass embeddings=, an [N, D] array of features such as the network's "
-            "last hidden layer (on the command line: --embeddings FILE.npy)."
-        )
-    return task.predictions.embeddings
 
 
 def mean_of(source_N_D: Array) -> Array:

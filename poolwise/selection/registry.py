@@ -9,15 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError, PluginWarning, PoolwiseError, UnknownMethodError
 from poolwise.parameters import Parameter, first_line, read_hints, read_parameters
 from poolwise.selection.catalogue import DEFAULT, built_in, plug_ins
+from poolwise.selection.inputs import FeatureKind, check_needs, used
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
 from poolwise.selection.results import as_picks
 from poolwise.selection.task import Picks, Task
+from poolwise.user_code import NotLoaded, load
 
 __all__ = ["DEFAULT", "Method", "MethodLike", "find", "method", "methods", "resolve"]
 
@@ -35,12 +37,14 @@ class Method:
         summary: what it is, in a line.
         formula: what it maximises or samples from.
         paper: where it comes from.
-        needs: what it uses: `"predictions"`, `"embeddings"`, or nothing.
+        needs: what it uses of `"predictions"`, `"embeddings"`, `"labelled_embeddings"`, `"labelled_predictions"` and
+            `"labels"`; `"labels if calibrate"` and `"embeddings if kernel=product"` depend on a parameter.
         parameters: its own parameters by name.
         stochastic: whether the seed changes the batch.
         function: what selects: a function, or a subclass of `GreedyObjective`.
         bound: from a task and the method's parameters to `[N]` numbers that no gain of a point is above, whatever was
             picked; or None.
+        features: which embeddings it prefers where a learner provides them: `"network"` or `"fixed"`.
 
     Example:
         >>> import poolwise as pw
@@ -57,6 +61,7 @@ class Method:
     stochastic: bool
     function: Callable[..., Any] = field(repr=False)
     bound: Callable[..., Array] | None = field(default=None, repr=False)
+    features: FeatureKind = "network"
 
     def __call__(self, task: Task, **parameters: Any) -> Picks:
         """Select.
@@ -117,16 +122,16 @@ class Method:
         return checked
 
     def inputs(self, given: Mapping[str, object]) -> set[str]:
-        """What it uses with these parameters: also what a parameter names, as `kernel="embeddings"` does."""
-        named = {value for value in given.values() if isinstance(value, str) and value == "embeddings"}
-        return {*self.needs, *named}
+        """What it uses with these parameters."""
+        values = {**{name: own.default for name, own in self.parameters.items()}, **given}
+        return used(self.needs, values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by reference, as functions are; a function that cannot be found again is pickled with its facts."""
         if _found_again(self):
             return find, (self.reference,)
         facts = (self.name, self.summary, self.formula, self.paper, self.needs, dict(self.parameters))
-        return Method, (*facts, self.stochastic, self.function, self.bound)
+        return Method, (*facts, self.stochastic, self.function, self.bound, self.features)
 
 
 MethodLike = str | Method | Callable[..., Any]
@@ -145,6 +150,7 @@ def method(
     stochastic: bool = False,
     parameters: Mapping[str, str] | None = None,
     bound: Callable[..., Array] | None = None,
+    features: FeatureKind = "network",
 ) -> Callable[[Function], Function]:
     """Register a function, or a subclass of `GreedyObjective`, as a selection method.
 
@@ -157,11 +163,15 @@ def method(
         summary: what it is, in a line; by default the first line of the docstring.
         formula: what it maximises or samples from.
         paper: where it comes from.
-        needs: what it uses: `"predictions"`, `"embeddings"`, or nothing.
+        needs: what it uses of `"predictions"`, `"embeddings"`, `"labelled_embeddings"`, `"labelled_predictions"` and
+            `"labels"`. `"labels if calibrate"` says that it does so if the parameter `calibrate` is true, and
+            `"embeddings if kernel=product"` if `kernel` is `"product"`.
         stochastic: whether the seed changes the batch.
         parameters: what each of its parameters does; by default what the docstring says under `Args:`.
         bound: from a task and the method's parameters to `[N]` numbers that no gain of a point is ever above. It lets
             prefilters such as `candidates="top:100000"` report what they could have cost.
+        features: which embeddings it prefers, where a learner provides them and its user does not choose: `"network"`
+            (what goes into the last layer of the trained network) or `"fixed"` (features of the data alone).
     Returns:
         A decorator that leaves the function as it is.
 
@@ -183,7 +193,7 @@ def method(
     """
 
     def register(function: Function) -> Function:
-        made = _made(function, name, summary, formula, paper, needs, stochastic, parameters, bound)
+        made = _made(function, name, summary, formula, paper, needs, stochastic, parameters, bound, features)
         if not made.summary:
             raise ParameterError(f"{name}: say in a line what it is: give it a docstring, or pass summary=.")
         _check_name(made)
@@ -256,6 +266,7 @@ def _made(
     stochastic: bool = False,
     parameters: Mapping[str, str] | None = None,
     bound: Callable[..., Array] | None = None,
+    features: FeatureKind = "network",
 ) -> Method:
     if not callable(function):
         raise ParameterError(f"{name}: a method is a function or a subclass of GreedyObjective, not {function!r}.")
@@ -272,7 +283,11 @@ def _made(
                 f"{name}: a method takes (task), (predictions) or (predictions, batch_size), and then parameters with "
                 f"a default or after a *; not ({', '.join(names)})."
             )
-    return Method(name, summary or first_line(function), formula, paper, tuple(needs), own, stochastic, function, bound)
+    check_needs(name, needs, own)
+    if features not in get_args(FeatureKind):
+        raise ParameterError(f"{name}: features must be one of {', '.join(get_args(FeatureKind))}, not {features!r}.")
+    line = summary or first_line(function)
+    return Method(name, line, formula, paper, tuple(needs), own, stochastic, function, bound, features)
 
 
 def _is_objective(function: Callable[..., Any]) -> bool:
@@ -311,20 +326,13 @@ def _check_name(made: Method) -> None:
 
 def _imported(reference: str) -> Method:
     """The method that `"package.module:function"` names."""
-    module, _, path = reference.partition(":")
-    hint = "Install its package, or put the folder of its file into PYTHONPATH."
     try:
-        found: Any = import_module(module)
-    except PoolwiseError:
-        raise
-    except Exception as error:  # whatever somebody else's module raises when it is imported
+        found = load(reference)
+    except NotLoaded as error:
         raise UnknownMethodError(
-            f"the method {reference!r} cannot be imported ({type(error).__name__}: {error}). {hint}"
+            f"the method {reference!r} cannot be found ({error}). Install its package, or put the folder of its file "
+            "into PYTHONPATH."
         ) from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise UnknownMethodError(f"the method {reference!r} cannot be found: {module} has no {path}.")
-        found = getattr(found, part)
     return resolve(found)
 
 

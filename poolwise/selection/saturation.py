@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 # a thousand such picks would have to be made to learn what the first one or two taught.
 SHARE = 1e-3
 
+# What helps methods that do not look at the samples.
+_ADVICE = {
+    "prob-cover": "Every point is within the radius of a pick or of a labelled point. What helps: a smaller radius, "
+    "radius='purity' with a larger purity, or a smaller batch.",
+}
+
 
 def information_tolerance(K: int) -> float:
     """The gain in nats up to which a pick counts as worthless."""
@@ -33,6 +39,8 @@ def saturation_message(method: str, known: "Diagnostics", batch_size: int) -> st
         f"{method or 'the method'} saturated: after {at}{rest} picks no remaining point had a gain above "
         f"{known.tolerance:.2g}, so the later picks are arbitrary. "
     )
+    if method in _ADVICE:
+        return text + _ADVICE[method]
     if K == 1:
         return text + (
             "One posterior sample (K = 1) carries no information about what the model does not know. What helps: "

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -21,6 +22,7 @@ from poolwise.seeding import stream
 from poolwise.selection import registry
 from poolwise.selection.batch import Batch, Diagnostics
 from poolwise.selection.candidates import Candidates, choose, not_excluded
+from poolwise.selection.inputs import check_inputs, read_labelled
 from poolwise.selection.prefilter import prefilter
 from poolwise.selection.registry import Method, MethodLike
 from poolwise.selection.saturation import saturation_message
@@ -58,6 +60,8 @@ def select(
     exclude: ArrayOrTensor | None = None,
     embeddings: ArrayOrTensor | None = None,
     labelled_embeddings: ArrayOrTensor | None = None,
+    labelled_predictions: ArrayOrTensor | Predictions | None = None,
+    labels: ArrayOrTensor | None = None,
     memory: int | str = budget.DEFAULT,
     information: bool | None = None,
     report: Report = silent,
@@ -78,6 +82,8 @@ def select(
         exclude: positions that must not be chosen, such as those of the points that are labelled already.
         embeddings: `[N, D]` features of the pool, for the methods that need them.
         labelled_embeddings: `[L, D]` features of the points that are labelled already.
+        labelled_predictions: `[L, K, C]` log-probabilities of those points, or a `Predictions` object.
+        labels: `[L]` their classes, as numbers from 0 to C - 1.
         memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
         information: whether to estimate the joint information of the batch; by default unless it would take long.
         report: called with (stage, done, total) as the work proceeds.
@@ -101,18 +107,29 @@ def select(
     )
     if embeddings is not None or labelled_embeddings is not None:
         pool = pool.with_embeddings(embeddings, labelled_embeddings)
+    known = read_labelled(pool, labelled_predictions, labels)
+    check_inputs(chosen_method.name, chosen_method.inputs(checked), pool, known)
     _check_batch_size(batch_size, pool.shape)
     allowed = not_excluded(exclude, len(pool), batch_size)
     space, before = budget.parse(memory), pool.traffic
     stream(seed)  # a bad seed is an error for every method, not only for those that draw
     open_to_choice = pool if allowed is None else pool.take(allowed)
-    kept = prefilter(candidates, Task(open_to_choice, int(batch_size), seed, space, report), chosen_method, checked)
+    everything = Task(
+        open_to_choice,
+        int(batch_size),
+        seed,
+        space,
+        report,
+        labels=known.labels,
+        labelled_predictions=known.predictions,
+    )
+    kept = prefilter(candidates, everything, chosen_method, checked)
     if kept is None:
         subset = choose(candidates, allowed, len(pool), batch_size, seed)
     else:
         subset = kept.positions if allowed is None else allowed[kept.positions]
     chosen = pool if subset is None else pool.take(subset)
-    task = Task(chosen, int(batch_size), seed, space, report, whole=pool, positions=subset)
+    task = replace(everything, predictions=chosen, whole=pool, positions=subset)
     with one_thread_an_operation():
         try:
             picks = chosen_method(task, **checked)

@@ -6,6 +6,7 @@ import numpy as np
 
 from poolwise import budget
 from poolwise.arrays import Array
+from poolwise.errors import MissingInputError
 from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
 from poolwise.scores.kernels import Kernel
@@ -18,13 +19,15 @@ class Task:
     """Choose `batch_size` of the points of `predictions`.
 
     Attributes:
-        predictions: the points to choose from. `predictions.embeddings` are their `[N, D]` features, or None.
+        predictions: the points to choose from.
         batch_size: how many to choose, at most as many as there are.
         seed: root of all randomness of the selection; use `generator` to draw.
         memory: working memory to stay within, in bytes.
         report: told about progress.
         whole: the whole pool, if only a part of it may be chosen.
         positions: `[n]` positions of that part in the whole pool.
+        labels: `[L]` classes of the points that are labelled already, or None.
+        labelled_predictions: `[L, K, C]` predictions of those points, or None.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -41,11 +44,26 @@ class Task:
     report: Report = silent
     whole: Predictions | None = None
     positions: Array | None = None
+    labels: Array | None = None
+    labelled_predictions: Predictions | None = None
 
     @property
     def pool(self) -> Predictions:
         """All points, also those that may not be chosen. Picks are never positions in it: see `Picks`."""
         return self.predictions if self.whole is None else self.whole
+
+    @property
+    def embeddings(self) -> Array:
+        """`[N, D]` features of the points."""
+        if self.predictions.embeddings is None:
+            raise MissingInputError("this needs embeddings: give the predictions some with `with_embeddings`.")
+        return self.predictions.embeddings
+
+    @property
+    def labelled_embeddings(self) -> Array:
+        """`[L, D]` features of the points that are labelled already; L is 0 if there are none."""
+        known = self.predictions.labelled_embeddings
+        return self.embeddings[:0] if known is None else known
 
     def generator(self, *names: str | int) -> np.random.Generator:
         """The random stream of that name. It depends on the seed and the name only."""

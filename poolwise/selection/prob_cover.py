@@ -1,0 +1,173 @@
+"""ProbCover: balls of one radius that cover as many points as possible (Yehuda et al. 2022)."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import torch
+
+from poolwise.arrays import Array
+from poolwise.errors import ParameterError
+from poolwise.parallel import ordered_map
+from poolwise.selection.balls import COLUMNS, ROWS, Balls, piece, purity_radius, tiles
+from poolwise.selection.clustering import k_means
+from poolwise.selection.feature_blocks import Rows
+from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
+from poolwise.selection.registry import method
+from poolwise.selection.task import Picks, Task
+
+
+class Cover(GreedyObjective):
+    """How many points are within the radius of the picks and of no labelled point.
+
+    Which points are near which is kept as lists if these fit a quarter of the memory budget. Otherwise it is found
+    again whenever it is needed; the answers are the same.
+
+    Args:
+        task: what to choose from, and how many.
+        rows: the N points of the pool, and then the labelled points.
+        radius: of the balls, in the units of the embeddings.
+    """
+
+    floor = 0.0
+    rounding = None  # gains are whole numbers
+
+    def __init__(self, task: Task, rows: Rows, radius: float) -> None:
+        super().__init__(task)
+        self._rows, self._balls, self._N = rows, Balls(rows, radius), len(task.predictions)
+        self._open_N = np.ones(self._N, bool)
+        self._room = task.memory // 4
+        self._ends: Array | None = None
+        self._columns: Array = np.empty(0, np.int32)
+
+    def start(self) -> Array:
+        """How many points each covers that no labelled point covers."""
+        self._cover_by_labelled()
+        self.pairs += self._N * int(self._open_N.sum())
+        found = ordered_map(self._list, [part for _, part in tiles(self._rows, ROWS, 0, self._N)])
+        counts: list[Array] = []
+        lists: list[Array] = []
+        room, done = self._room, 0
+        for counts_n, columns in found:
+            counts.append(counts_n)
+            room -= int(counts_n.sum()) * 4
+            if room < 0 or columns is None:
+                lists, self._room = [], 0  # which also tells the parts to come
+            else:
+                lists.append(columns)
+            done += len(counts_n)
+            self.task.report("finding neighbours", done, self._N)
+        counts_N = np.concatenate(counts)
+        if len(lists) == len(counts):
+            self._ends, self._columns = np.concatenate([[0], np.cumsum(counts_N)]), np.concatenate(lists)
+        return counts_N.astype(np.float64)
+
+    def gains(self, indices_n: Array) -> Array:
+        """How many open points each covers."""
+        if self._ends is None:
+            parts = [indices_n[start : start + ROWS] for start in range(0, len(indices_n), ROWS)]
+            self.rows += len(indices_n)
+            self.pairs += len(indices_n) * int(self._open_N.sum())
+            return np.concatenate([np.empty(0), *ordered_map(self._count, parts)])
+        starts_n, lengths_n = self._ends[indices_n], self._ends[indices_n + 1] - self._ends[indices_n]
+        ends_n = np.concatenate([[0], np.cumsum(lengths_n)])
+        entries = np.arange(ends_n[-1]) + np.repeat(starts_n - ends_n[:-1], lengths_n)
+        open_so_far = np.concatenate([[0], np.cumsum(self._open_N[self._columns[entries]])])
+        return np.asarray(open_so_far[ends_n[1:]] - open_so_far[ends_n[:-1]], np.float64)
+
+    def add(self, index: int) -> None:
+        """Cover the points near a pick."""
+        if self._ends is not None:
+            self._open_N[self._columns[self._ends[index] : self._ends[index + 1]]] = False
+            return
+        covered = [others_m[near_1_m[0]] for others_m, near_1_m in self._near_open(np.array([index]))]
+        self._open_N[np.concatenate([np.empty(0, np.int64), *covered])] = False
+
+    def _cover_by_labelled(self) -> None:
+        labelled = tiles(self._rows, COLUMNS, self._N, len(self._rows))
+
+        def covered(tile: tuple[int, slice]) -> tuple[slice, Array]:
+            rows_n_D, covered_n = piece(self._rows, tile), np.zeros(tile[1].stop - tile[1].start, bool)
+            for known in labelled:
+                some_n, others_m = _numbers(tile[1]), _numbers(known[1])
+                covered_n |= self._balls.near(some_n, rows_n_D, others_m, piece(self._rows, known)).any(1)
+            return tile[1], covered_n
+
+        for part, covered_n in ordered_map(covered, tiles(self._rows, ROWS, 0, self._N) if labelled else []):
+            self._open_N[part] = ~covered_n
+
+    def _near_open(self, some_n: Array) -> Iterator[tuple[Array, Array]]:
+        """Open points in pieces, and which of them are near some points."""
+        rows_n_D = self._rows.take(some_n).float()
+        for tile in tiles(self._rows, COLUMNS, 0, self._N):
+            kept = np.flatnonzero(self._open_N[tile[1]])
+            if len(kept):
+                others_m = kept + tile[1].start
+                whole_m_D = piece(self._rows, tile)
+                rows_m_D = whole_m_D if len(kept) == len(whole_m_D) else whole_m_D[torch.from_numpy(kept)]
+                yield others_m, self._balls.near(some_n, rows_n_D, others_m, rows_m_D)
+
+    def _count(self, some_n: Array) -> Array:
+        counts_n = np.zeros(len(some_n))
+        for _, near_n_m in self._near_open(some_n):
+            counts_n += near_n_m.sum(1)
+        return counts_n
+
+    def _list(self, part: slice) -> tuple[Array, Array | None]:
+        """Of some points: how many open points are near each, and which, one list after another."""
+        some_n = _numbers(part)
+        counts_n = np.zeros(len(some_n), np.int64)
+        found: list[tuple[Array, Array]] = []
+        for others_m, near_n_m in self._near_open(some_n):
+            counts_n += near_n_m.sum(1)
+            if counts_n.sum() * 4 > self._room:
+                found = []
+            else:
+                i, j = np.nonzero(near_n_m)
+                found.append((i, others_m[j].astype(np.int32)))
+        if counts_n.sum() * 4 > self._room:
+            return counts_n, None
+        rows, columns = (
+            np.concatenate(arrays) for arrays in zip((some_n[:0], np.empty(0, np.int32)), *found, strict=True)
+        )
+        return counts_n, columns[np.argsort(rows, kind="stable")]
+
+
+def _numbers(part: slice) -> Array:
+    return np.arange(part.start, part.stop)
+
+
+@method(
+    "prob-cover",
+    summary="Balls of one radius around the picks that cover as many points as possible.",
+    formula="greedy max of |{j : min_{i∈S∪L} |x_i - x_j| ≤ radius}|",
+    paper="Yehuda, Dekel, Hacohen, Weinshall: Active Learning Through a Covering Lens, NeurIPS 2022",
+    needs=("embeddings", "labelled_embeddings"),
+    parameters={
+        "radius": "Of the balls, in the units of the embeddings; 'purity': the largest with enough pure balls.",
+        "purity": "The share of balls that must have points of one k-means cluster only, for radius='purity'.",
+        "evaluation": EVALUATION_HELP,
+    },
+    stochastic=True,
+)
+def prob_cover(
+    task: Task,
+    *,
+    radius: Literal["purity"] | float = "purity",
+    purity: float = 0.95,
+    evaluation: Evaluation = "lazy",
+) -> Picks:
+    """Select greedily; the score of a pick is how many points it covers that nothing covered before.
+
+    For the purity, pool and labelled points are clustered into as many clusters as there are classes, at least two.
+    """
+    if not 0 < purity <= 1:
+        raise ParameterError(f"prob-cover: purity must be above 0 and at most 1, not {purity}.")
+    if radius != "purity" and not 0 <= radius < np.inf:
+        raise ParameterError(f"prob-cover: radius must be 'purity', or finite and at least 0, not {radius}.")
+    rows = Rows([task.embeddings, task.labelled_embeddings], task.memory // 2)
+    if radius == "purity":
+        classes = max(2, task.predictions.shape[2])
+        found = k_means(rows, classes, task.generator("k-means"), task.memory)
+        radius = purity_radius(rows, found.cluster, purity)
+    return Cover(task, rows, radius).pick(evaluation)
