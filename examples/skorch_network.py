@@ -28,13 +28,13 @@ network = NeuralNetClassifier(
     criterion=nn.CrossEntropyLoss,
     optimizer=torch.optim.Adam,
     lr=0.01,
-    max_epochs=60,
+    max_epochs=30,
     train_split=None,
     classes=list(range(10)),
     verbose=0,
 )
 posterior = pw.posteriors.Committee(make_pipeline(FunctionTransformer(to_float32), network), members=5, classes=10)
 learner = pw.ActiveLearner(posterior, pw.Pool(inputs, classes=10), batch_size=20, test=(inputs, labels))
-for entry in pw.simulate(learner, labels, budget=60):
+for entry in pw.simulate(learner, labels, budget=40):
     if entry.metrics:
         print(f"{entry.labelled} labels: accuracy {entry.metrics['accuracy']:.3f}")

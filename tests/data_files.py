@@ -4,6 +4,22 @@ import gzip
 
 import numpy as np
 
+# An experiment on a table: `.format(path=..., more=...)` names the file and other settings of its data.
+CONFIG = """
+name = "mine"
+seeds = 1
+[data]
+path = "{path}"
+{more}
+[posterior]
+kind = "committee"
+members = 2
+[acquisition]
+methods = ["margin"]
+batch_size = 4
+labels = 8
+"""
+
 
 def pixels(draw, *shape):
     return draw.integers(0, 256, shape, dtype=np.uint8)

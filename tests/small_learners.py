@@ -62,4 +62,4 @@ def history(learner):
 def picture(learner):
     """All that a learner knows."""
     pending = None if learner.pending is None else learner.pending.as_dict()
-    return learner.pool.state(), [entry.as_dict() for entry in learner.rounds], pending, learner._at.trained
+    return learner.pool.state(), [entry.as_dict() for entry in learner.rounds], pending, learner._now.trained

@@ -285,7 +285,10 @@ def test_nothing_piles_up_over_many_rounds(tmp_path):
     this = learner(tmp_path, method="random", batch_size=1, agreement=True)
     list(pw.simulate(this, Y, 19))
     names = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("."))
-    assert names == ["classes-00012.npy", "learner.json", "objects.pkl", "rows-0000060.npz", "weights-00014.pt"]
+    assert names == [
+        *("classes-00012.npy", "history-00000.jsonl", "learner.json", "objects.pkl"),
+        *("rows-0000120.npz", "weights-00014.pt"),
+    ]
 
 
 # Damage
@@ -344,7 +347,7 @@ def test_random_damage_is_refused_or_harmless(seed, whole, tmp_path):
     draw = random.Random(seed)
     expected = [plain(entry) for entry in pw.ActiveLearner.load(whole, read_only=True).rounds]
     names = sorted(path.name for path in whole.iterdir() if not path.name.startswith("."))
-    assert len(names) == 5
+    assert len(names) == 6
     refused = 0
     for number in range(25):
         folder = tmp_path / str(number)
@@ -404,9 +407,9 @@ def test_wrong_types_in_a_state_without_a_checksum_are_refused_or_harmless(seed,
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "does not hold the state"),
+        ("[]", "does not contain the state"),
         ("{}", "settings: field required"),
-        ('{"format": 3}', "newer version"),
+        ('{"format": 4}', "newer version"),
         ('{"format": 2}', "checksum"),
         ("[" * 100_000, "damaged"),
     ],

@@ -1,7 +1,8 @@
 """Data: sets by name, a user's own, and the examples that all of them become."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from poolwise.lazy import lazy_names
 
 if TYPE_CHECKING:
     from poolwise.data.catalogue import DataSet, Status, datasets_table, load
@@ -57,45 +58,35 @@ __all__ = [
 
 # Where each public name is defined. A name is loaded when it is first used, so that nobody waits for the rest.
 _HOMES = {
-    "SPECS": "specs",
-    "DataSet": "catalogue",
-    "DatasetExamples": "examples",
-    "Encoder": "encoding",
-    "Examples": "examples",
-    "Form": "specs",
-    "Format": "reading",
-    "Hub": "specs",
-    "Inputs": "examples",
-    "OpenedData": "opening",
-    "Repeated": "repeats",
-    "Spec": "specs",
-    "Status": "catalogue",
-    "Subset": "examples",
-    "TensorExamples": "examples",
-    "TextExamples": "examples",
-    "TokenExamples": "tokens",
-    "as_examples": "examples",
-    "as_labels": "labels",
-    "datasets_table": "catalogue",
-    "encode": "encoding",
-    "encoded": "encoding",
-    "find_spec": "specs",
-    "formats_table": "reading",
-    "load": "catalogue",
-    "needed_labels": "examples",
-    "open_data": "opening",
-    "reader": "reading",
-    "tokenise": "tokens",
+    "SPECS": ".specs",
+    "DataSet": ".catalogue",
+    "DatasetExamples": ".examples",
+    "Encoder": ".encoding",
+    "Examples": ".examples",
+    "Form": ".specs",
+    "Format": ".reading",
+    "Hub": ".specs",
+    "Inputs": ".examples",
+    "OpenedData": ".opening",
+    "Repeated": ".repeats",
+    "Spec": ".specs",
+    "Status": ".catalogue",
+    "Subset": ".examples",
+    "TensorExamples": ".examples",
+    "TextExamples": ".examples",
+    "TokenExamples": ".tokens",
+    "as_examples": ".examples",
+    "as_labels": ".labels",
+    "datasets_table": ".catalogue",
+    "encode": ".encoding",
+    "encoded": ".encoding",
+    "find_spec": ".specs",
+    "formats_table": ".reading",
+    "load": ".catalogue",
+    "needed_labels": ".examples",
+    "open_data": ".opening",
+    "reader": ".reading",
+    "tokenise": ".tokens",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -20,7 +20,7 @@ from torch import Tensor
 from poolwise.arrays import Array
 from poolwise.data import checkpoints
 from poolwise.data.embedding_store import EmbeddingStore, text_key
-from poolwise.data.examples import Examples, TensorExamples, TextExamples, as_examples
+from poolwise.data.examples import EncodedBy, Examples, TensorExamples, TextExamples, as_examples
 from poolwise.data.tokens import PADDING, blocks, least_length, tokens_of
 from poolwise.errors import ParameterError
 from poolwise.parallel import one_thread_an_operation, ordered_map
@@ -45,6 +45,7 @@ class Encoder:
         max_length: tokens that are read of a text; fewer if the checkpoint takes no more.
 
     Attributes:
+        checkpoint: the checkpoint, as it was named.
         fingerprint: a name for all that embeddings depend on besides the text: weights, tokenizer, length.
 
     Example:
@@ -54,6 +55,7 @@ class Encoder:
     """
 
     def __init__(self, checkpoint: str | Path, max_length: int = ENCODED_LENGTH) -> None:
+        self.checkpoint = str(checkpoint)
         self._tokenizer = checkpoints.load("AutoTokenizer", checkpoint)
         least = least_length(self._tokenizer)
         if isinstance(max_length, bool) or not isinstance(max_length, int) or max_length < least:
@@ -188,7 +190,10 @@ def encoded(
         store.note_encoder(stamp and (stamp, max_length), use.fingerprint, use.width)
         with _listening(report, progress) as tell:
             values_U_D = _filled(use, store, examples, rows, rows_N, tell)
-    return TensorExamples(torch.from_numpy(values_U_D[rows_N]), examples.labels, examples.class_names)
+    made = TensorExamples(torch.from_numpy(values_U_D[rows_N]), examples.labels, examples.class_names)
+    name = encoder.checkpoint if isinstance(encoder, Encoder) else encoder
+    made.encoder = EncodedBy(str(name), use.fingerprint if known is None else known[0])
+    return made
 
 
 def _filled(

@@ -6,7 +6,7 @@ kept as one tensor, so that a batch is one indexing operation and no Python runs
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from poolwise.errors import MissingInputError, ParameterError, ShapeError
 
 __all__ = [
     "DatasetExamples",
+    "EncodedBy",
     "Examples",
     "Inputs",
     "Subset",
@@ -60,6 +61,25 @@ class Examples(Protocol):
         """The inputs at some positions, in that order, as a model takes them."""
 
 
+class EncodedBy(NamedTuple):
+    """Which encoder made embeddings.
+
+    Attributes:
+        name: the checkpoint, or what its user calls it.
+        fingerprint: a hash of its weights and settings, or None if it is not known.
+
+    Example:
+        >>> str(EncodedBy("minilm"))
+        'minilm'
+    """
+
+    name: str
+    fingerprint: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.fingerprint is None else f"{self.name} ({self.fingerprint})"
+
+
 class TensorExamples:
     """Inputs in one tensor.
 
@@ -74,12 +94,17 @@ class TensorExamples:
         mean: mean of each channel after scaling to 0 to 1.
         std: its standard deviation.
 
+    Attributes:
+        encoder: which encoder made the inputs, or None.
+
     Example:
         >>> import numpy as np, torch
         >>> examples = TensorExamples(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), [0, 1], ["no", "yes"])
         >>> examples.batch(np.array([1]))
         tensor([[3., 4.]])
     """
+
+    encoder: "EncodedBy | None" = None
 
     def __init__(
         self,
@@ -222,7 +247,7 @@ class Subset:
         examples: the whole set.
         indices_n: positions in it.
         labels_n: labels to use instead of those of the set.
-        class_names: names of the classes, where the set has none.
+        class_names: names of the classes to use instead of those of the set.
 
     Example:
         >>> import numpy as np
@@ -254,7 +279,7 @@ class Subset:
     @property
     def class_names(self) -> tuple[str, ...] | None:
         """The names of the classes."""
-        return self._examples.class_names or self._names
+        return self._names or self._examples.class_names
 
     @property
     def lengths(self) -> Array | None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from poolwise.data.formats.images import ENDINGS
 from poolwise.errors import FileError
+from poolwise.storage import FolderSearch
 
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".parquet")
 
@@ -20,7 +21,8 @@ def table_in(folder: Path) -> Path | None:
 def pictures_in(folder: Path) -> tuple[list[Path], list[str | None], list[str]]:
     """The pictures of a folder, their classes (None where unknown) and their ids, which are relative paths."""
     loose = [entry for entry in _visible(folder) if _is_picture(entry)]
-    sorted_out = [picture for entry in _visible(folder) if entry.is_dir() for picture in _pictures(entry)]
+    search = FolderSearch(folder, "picture", "Give the folder of the pictures, or of their classes.")
+    sorted_out = [picture for entry in _visible(folder) if entry.is_dir() for picture in _pictures(entry, search)]
     if loose and sorted_out:
         raise FileError(
             f"{folder}: {loose[0].name} is beside the folders of classes, so its class is not clear. Move it into "
@@ -45,12 +47,19 @@ def _is_picture(entry: Path) -> bool:
     return entry.is_file() and entry.suffix.lower() in ENDINGS
 
 
-def _pictures(folder: Path) -> list[Path]:
+def all_pictures(folder: Path) -> list[Path]:
+    """The pictures of a folder and of all folders inside, sorted."""
+    return _pictures(folder, FolderSearch(folder, "picture", "Give the folder of the pictures."))
+
+
+def _pictures(folder: Path, search: FolderSearch) -> list[Path]:
     """The pictures in a folder and the folders in it, in order of their names; links to folders are not followed."""
     found = []
-    for entry in _visible(folder):
+    entries = _visible(folder)
+    search.visited(any(map(_is_picture, entries)))
+    for entry in entries:
         if entry.is_dir() and not entry.is_symlink():
-            found += _pictures(entry)
+            found += _pictures(entry, search)
         elif _is_picture(entry):
             found.append(entry)
     return found

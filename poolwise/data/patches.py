@@ -6,11 +6,13 @@ averaged over the four quarters of the image. On such features a small network l
 without a graphics card.
 """
 
+import zlib
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from poolwise.data.examples import TensorExamples
+from poolwise.data.examples import EncodedBy, TensorExamples
 from poolwise.errors import ParameterError, ShapeError
 from poolwise.parallel import one_thread_an_operation, ordered_map
 from poolwise.seeding import torch_generator
@@ -75,7 +77,9 @@ class Patches:
 
     def __call__(self, images: TensorExamples) -> TensorExamples:
         """The same examples, with `4 · filters` features in place of images, each of about mean 0 and deviation 1."""
-        return TensorExamples(self._features(images.inputs), images.labels, images.class_names)
+        made = TensorExamples(self._features(images.inputs), images.labels, images.class_names)
+        made.encoder = EncodedBy("patches", f"{zlib.crc32(self._filters.numpy().data):08x}")
+        return made
 
     def _features(self, images: Tensor) -> Tensor:
         with one_thread_an_operation():

@@ -7,12 +7,12 @@ package through the entry-point group `poolwise.formats`.
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
 from poolwise.errors import FileError, ParameterError, PoolwiseError
+from poolwise.user_code import NotLoaded, load, told
 
 GROUP = "poolwise.formats"
 """The entry-point group in which packages name the formats that they read."""
@@ -142,12 +142,9 @@ def find_format(path: Path) -> Format | None:
 
 def load_function(place: str) -> Read:
     """The function at `"package.module:function"`."""
-    module, _, name = place.partition(":")
     try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
+        found = load(place)
+    except NotLoaded as error:
         raise ParameterError(
             f"the reader {place!r} cannot be loaded ({error}). Expected 'package.module:function', installed here or "
             "in a folder of PYTHONPATH."
@@ -177,9 +174,7 @@ def call_reader(read: Read, path: Path, options: Mapping[str, object], hints: Ma
     except PoolwiseError:
         raise
     except Exception as error:  # of somebody else's function, which may raise anything
-        raise FileError(
-            f"{path}: {getattr(read, '__qualname__', read)} cannot read it ({type(error).__name__}: {error})."
-        ) from error
+        raise FileError(f"{path}: {getattr(read, '__qualname__', read)} cannot read it ({told(error)}).") from error
 
 
 def _parameters(read: Read) -> list[str] | None:

@@ -3,8 +3,9 @@
 from poolwise.experiments.config import Config
 from poolwise.experiments.config_file import read_config
 from poolwise.experiments.grid import Progress, execute_all, failures, runs_of
-from poolwise.experiments.records import RoundRecord, RunRecord, read_runs
+from poolwise.experiments.records import RoundRecord, RunRecord
 from poolwise.experiments.run import Run, execute
+from poolwise.experiments.search import read_runs
 
 __all__ = [
     "Config",

@@ -192,9 +192,11 @@ def _images(examples: Examples) -> TensorExamples:
 
 
 def start(config: Config, parts: Split, seed: int) -> Pool:
-    """The pool with its first labels."""
+    """The pool with its first labels; without any, if a method is to select the first batch."""
     pool, acquisition = Pool(parts.pool, parts.classes), config.acquisition
-    if acquisition.initial is not None:
+    if acquisition.first is not None:
+        pass
+    elif acquisition.initial is not None:
         pool.start_random(acquisition.initial, seed)
     else:
         pool.start_balanced(acquisition.initial_per_class or INITIAL_PER_CLASS, seed)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -15,10 +16,12 @@ from pydantic import (
 
 from poolwise import budget
 from poolwise.data.tokens import MAX_LENGTH
+from poolwise.learning.features import check_features
+from poolwise.learning.settings import first_method
 from poolwise.models.transformer import CHECKPOINT
 from poolwise.posteriors import registry as posteriors
 from poolwise.selection import registry
-from poolwise.training import Training, renamed_settings
+from poolwise.training_settings import Training, renamed_settings
 
 # More seeds or threads than anybody uses; a number above is a slip that would only fill the memory.
 _MOST_SEEDS, _MOST_THREADS = 10_000, 1_024
@@ -189,17 +192,30 @@ class PosteriorConfig(BaseModel):
         return self
 
 
+def _known_features(value: str | None) -> str | None:
+    check_features(value)
+    return value
+
+
+def _known_first(value: str | None) -> str | None:
+    if value is not None:
+        first_method(value)
+    return value
+
+
 class MethodConfig(BaseModel):
     """A selection method. Other keys are the method's own parameters, and `candidates`.
 
     Attributes:
         name: the method.
         label: what it is called in folders and reports; by default the name and the parameters.
+        features: which features it gets, in place of those of `[acquisition]`.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str
     label: str = ""
+    features: Annotated[str | None, AfterValidator(_known_features)] = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -228,9 +244,9 @@ class MethodConfig(BaseModel):
                 f'candidates must be a share like "10%", a number or a list of positions, not {short_text(candidates)}'
             )
         if not self.label:
-            text = " ".join(
-                [self.name, *(f"{name}={short_text(value, str)}" for name, value in self.parameters.items())]
-            )
+            chosen = {} if self.features is None else {"features": self.features}
+            given = {**self.parameters, **chosen}
+            text = " ".join([self.name, *(f"{name}={short_text(value, str)}" for name, value in given.items())])
             object.__setattr__(self, "label", text)
         return self
 
@@ -242,6 +258,10 @@ class AcquisitionConfig(Section):
         methods: names, or tables with a name and the method's parameters.
         initial_per_class: labels of each class at the start.
         initial: instead, labels at the start, drawn at random.
+        first: instead, no labels at the start. This method selects the first batch: `"random"`, or one that needs
+            nothing but features, such as `"coreset"`.
+        features: which features methods get that need embeddings: `"network"`, `"fixed"` or the place of a function,
+            `"package.module:function"`; by default those that the method prefers.
         batch_size: labels per round.
         labels: when to stop: labels in all, including those from the start.
     """
@@ -249,6 +269,8 @@ class AcquisitionConfig(Section):
     methods: Annotated[tuple[MethodConfig, ...], Field(min_length=1)] = (MethodConfig(name=registry.DEFAULT),)
     initial_per_class: PositiveInt | None = None
     initial: PositiveInt | None = None
+    first: Annotated[str | None, AfterValidator(_known_first)] = None
+    features: Annotated[str | None, AfterValidator(_known_features)] = None
     batch_size: PositiveInt = 10
     labels: PositiveInt = 100
 
@@ -256,6 +278,8 @@ class AcquisitionConfig(Section):
     def _consistent(self) -> "AcquisitionConfig":
         if self.initial_per_class is not None and self.initial is not None:
             raise ValueError("give initial_per_class or initial, not both")
+        if self.first is not None and (self.initial_per_class or self.initial):
+            raise ValueError("with first, a run starts without labels: drop initial_per_class and initial")
         folders = [method.folder for method in self.methods]
         twice = [method.label for method in self.methods if folders.count(method.folder) > 1]
         if twice:

@@ -12,13 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from poolwise.errors import FileError, PoolwiseError, StateError
+from poolwise.errors import FileError, PoolwiseError, StateError, UserCodeError
 from poolwise.experiments.build import forget
 from poolwise.experiments.checks import build_parts
 from poolwise.experiments.config import Config
 from poolwise.experiments.records import read_rounds
-from poolwise.experiments.run import Run, change, execute, finished
+from poolwise.experiments.run import Listener, Run, change, execute, finished
 from poolwise.learning.rounds import Round
+from poolwise.progress import Report, silent
+from poolwise.user_code import culprit, describe, full_text
+
+TRACEBACK = "traceback.log"
+"""The file in a run's folder that says how somebody else's code failed in it."""
 
 # Seconds between two checks for news from the runs.
 _WAIT = 0.2
@@ -157,6 +162,32 @@ def execute_all(config: Config, folder: Path, jobs: int = 1, show: Show = lambda
     return progress
 
 
+def attempt(run: Run, report: Report = silent, listener: Listener = lambda entry: None) -> list[Round]:
+    """Do a run as `execute` does. Whatever a user's own code raises becomes an error of ours.
+
+    The traceback is written to the run's folder. It is removed when the run succeeds.
+
+    Args:
+        run: which one.
+        report: told about progress inside a round.
+        listener: told about every round, also those of an earlier start.
+    """
+    log = run.folder / TRACEBACK
+    try:
+        rounds = execute(run, report, listener)
+    except Exception as error:
+        if isinstance(error, PoolwiseError) or (isinstance(error, OSError | MemoryError) and culprit(error) is None):
+            raise
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text(full_text(error), encoding="utf-8")
+        except OSError as full:
+            raise UserCodeError(f"{describe(error)} Its traceback could not be written ({full}).") from error
+        raise UserCodeError(f"{describe(error)} The traceback is in {log}") from error
+    log.unlink(missing_ok=True)
+    return rounds
+
+
 def failures(progress: Sequence[Progress]) -> list[str]:
     """What went wrong: each error once, with the runs that it stopped.
 
@@ -197,7 +228,7 @@ def _here(entry: Progress, news: Callable[[], None]) -> None:
 
     try:
         entry.early = _early(entry.run)
-        execute(entry.run, report, listener)
+        attempt(entry.run, report, listener)
         entry.done = True
     except PoolwiseError as error:
         entry.error = str(error)
@@ -288,7 +319,7 @@ def _task(number: int, run: Run) -> None:
 
     early = _early(run)
     _messages.put((number, early, None))
-    execute(run, report, lambda record: _messages.put((number, early, record)))
+    attempt(run, report, lambda record: _messages.put((number, early, record)))
 
 
 def _stage(stage: str, done: int, total: int) -> str:

@@ -10,8 +10,7 @@ import math
 import platform
 import sys
 import zlib
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,20 +89,13 @@ class RunRecord:
         seed: runs of one setting with the same seed began alike.
         versions: of the packages that made it.
         rounds: in order; none if the run has just begun.
-        start: how many labels were drawn at random at the start, in words, or nothing where that is not recorded.
+        start: how many labels there were at the start, in words, or nothing where that is not recorded.
 
     Example:
-        >>> from poolwise.experiments import Config, execute, runs_of
-        >>> config = Config(
-        ...     name="tiny",
-        ...     data={"name": "digits", "pool": 60, "test": 50},
-        ...     posterior={"kind": "committee", "members": 2},
-        ...     acquisition={"methods": ["random"], "labels": 30},
-        ... )
-        >>> _ = execute(runs_of(config, Path("runs"))[0])
-        >>> [record] = [record for group in read_runs(Path("runs")).values() for record in group]
-        >>> record.label, record.finished, [entry.labelled for entry in record.rounds]
-        ('random', True, [20, 30])
+        >>> setting = Setting("mine", "digits", "committee", batch_size=10)
+        >>> record = RunRecord(Path("runs/mine/random/seed-0"), setting, "random", "random", 0, {}, rounds=())
+        >>> record.finished, record.reached
+        (False, 0)
     """
 
     folder: Path
@@ -170,6 +162,8 @@ def _content(entry: Round, labels_N: Array | None, origins_N: Array) -> dict[str
         curve = entry.diagnostics["information"]
         diagnostics = {name: entry.diagnostics[name] for name in ("ceiling", "saturated_at", "pairs", "rows")}
         diagnostics["information"] = None if curve is None else curve[-1]
+        if entry.diagnostics.get("features") is not None:
+            diagnostics["features"] = entry.diagnostics["features"]
     return {
         "round": entry.round,
         "labelled": entry.labelled,
@@ -189,58 +183,6 @@ def _content(entry: Round, labels_N: Array | None, origins_N: Array) -> dict[str
 
 
 # Reading
-
-
-def read_runs(folder: Path, on_damage: Callable[[FileError], None] | None = None) -> dict[Setting, list[RunRecord]]:
-    """All runs at or below a folder, by setting, each list in the order of label and seed.
-
-    Args:
-        folder: where an experiment wrote its runs.
-        on_damage: called with the error of each run that cannot be read, which is then left out; by default the first
-            error is raised. If no run can be read, the first error is raised in any case.
-
-    Example:
-        >>> read_runs(Path("nowhere"))
-        Traceback (most recent call last):
-        ...
-        poolwise.errors.FileError: nowhere: no such folder. ...
-    """
-    if not folder.is_dir():
-        raise FileError(f"{folder}: no such folder. Expected the folder that an experiment wrote its runs to.")
-    folders = {path.parent for name in (DESCRIPTION, ROUNDS) for path in folder.rglob(name)}
-    if not folders:
-        raise FileError(
-            f"{folder}: no runs here. Looked in it and in all folders below for {DESCRIPTION} and {ROUNDS}. "
-            "Run an experiment first, or give the folder that it wrote to."
-        )
-    runs, damaged = [], []
-    for found in sorted(folders):
-        try:
-            runs.append(read_run(found))
-        except FileError as error:
-            damaged.append(error)
-            if on_damage is None:
-                raise
-    if not runs:
-        raise damaged[0]
-    if on_damage is not None:
-        for damage in damaged:
-            on_damage(damage)
-    return by_setting(runs)
-
-
-def by_setting(runs: Iterable[RunRecord]) -> dict[Setting, list[RunRecord]]:
-    """Runs by setting, each list in the order of label and seed; none may be there twice."""
-    groups: dict[Setting, list[RunRecord]] = defaultdict(list)
-    for run in sorted(runs, key=lambda run: (run.setting, run.label, run.seed)):
-        group = groups[run.setting]
-        if group and (group[-1].label, group[-1].seed) == (run.label, run.seed):
-            raise FileError(
-                f"{group[-1].folder} and {run.folder} are both {run.label!r} with seed {run.seed} of the experiment "
-                f"{run.setting.experiment!r}. One of them would count twice: move one away, or give it another label."
-            )
-        group.append(run)
-    return dict(groups)
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -360,11 +302,13 @@ def _read_round(content: Any) -> RoundRecord:
 
 
 def _start(content: Mapping[str, Any]) -> str:
-    """How many labels were drawn at random at the start, from the configuration of the run."""
+    """How many labels there were at the start, from the configuration of the run."""
     config = content.get("config")
     acquisition = config.get("acquisition") if isinstance(config, dict) else None
     if not isinstance(acquisition, dict):
         return ""
+    if isinstance(acquisition.get("first"), str):
+        return f"no labels; {acquisition['first']} chooses the first batch"
     if isinstance(acquisition.get("initial"), int):
         return f"{acquisition['initial']:,} labels"
     return f"{acquisition.get('initial_per_class') or INITIAL_PER_CLASS} labels of each class"

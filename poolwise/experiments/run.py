@@ -31,6 +31,7 @@ from poolwise.learning.simulation import simulate
 from poolwise.parallel import threads_an_operation
 from poolwise.progress import Report, silent
 from poolwise.storage import FolderLock, make_folder, read_json
+from poolwise.user_code import culprit, told
 
 CHECKPOINT = "checkpoint"
 
@@ -226,6 +227,8 @@ def _learner(run: Run, parts: Parts, report: Report) -> ActiveLearner:
         validation=parts.split.validation,
         memory=run.config.memory,
         self_contained=False,
+        features=run.method.features or run.config.acquisition.features,
+        first=run.config.acquisition.first or "random",
         report=report,
         **run.method.parameters,
     )
@@ -235,6 +238,8 @@ def _learner(run: Run, parts: Parts, report: Report) -> ActiveLearner:
 def _from_checkpoint(run: Run, resumed: bool, expected: type[PoolwiseError]) -> Iterator[None]:
     """Whatever a damaged checkpoint makes the learner stumble over, as an error that says the way out.
 
+    What a user's own code raises in a round is not blamed on the checkpoint.
+
     Args:
         run: the run.
         resumed: whether there was a checkpoint.
@@ -243,9 +248,9 @@ def _from_checkpoint(run: Run, resumed: bool, expected: type[PoolwiseError]) -> 
     try:
         yield
     except Exception as error:
-        if not resumed or isinstance(error, expected):
+        if not resumed or isinstance(error, expected) or (expected is PoolwiseError and culprit(error) is not None):
             raise
-        reason = (str(error) or type(error).__name__).split("\n")[0].rstrip(".")
+        reason = str(error).split("\n")[0].rstrip(".") if isinstance(error, PoolwiseError) else told(error)
         raise FileError(
             f"cannot resume from {run.folder / CHECKPOINT}: {reason}. Remove the folder {run.folder}, and "
             "`poolwise run` does this run again, with the same result."

@@ -2,7 +2,7 @@
 
 import pickle
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,7 +17,7 @@ from poolwise.storage import replacing
 
 STATE, WEIGHTS, CLASSES, ROWS = "learner.json", "weights-{:05}.pt", "classes-{:05}.npy", "rows-{:07}.npz"
 _OBJECTS = "objects-{:05}.pkl"
-_EVERY = ("weights-*.pt", "classes-*.npy", "rows-*.npz", "objects-*.pkl", "objects.pkl")
+_EVERY = ("weights-*.pt", "classes-*.npy", "rows-*.npz", "objects-*.pkl", "objects.pkl", "history-*.jsonl")
 
 Writer = Callable[[BinaryIO], object]
 
@@ -48,8 +48,15 @@ class Checkpoint:
         checksums = {name: self._written[name] for name in files}
         write_state(self.folder / STATE, replace(state, files=checksums))
         self._written = checksums
+
+    def clean(self, kept: Collection[str | None]) -> None:
+        """Remove the files that the state does not name any more.
+
+        Args:
+            kept: the names of those that it names.
+        """
         for old in [path for pattern in _EVERY for path in self.folder.glob(pattern)]:
-            if old.name not in files:
+            if old.name not in kept:
                 old.unlink(missing_ok=True)
 
     def read_state(self) -> State:
@@ -91,7 +98,7 @@ def read_objects(folder: Path, state: State) -> dict[str, Any]:
     hint = "Pass posterior= and data=, and test= and validation= if there were any."
     found = read_file(folder / name, state.files.get(name), lambda path: cloudpickle.loads(path.read_bytes()), hint)
     if not isinstance(found, dict) or not {"posterior", "data", "test", "validation"} <= found.keys():
-        raise FileError(f"{folder / name} is damaged: it does not hold a learner's posterior and data. {hint}")
+        raise FileError(f"{folder / name} is damaged: it does not contain a learner's posterior and data. {hint}")
     return found
 
 

@@ -29,7 +29,7 @@ class Changes(NamedTuple):
 
 
 def difference(
-    old: Fingerprint, data: Examples, *, ids: Sequence[str] | None = None, labels: bool = False
+    old: Fingerprint, data: Examples, *, ids: Sequence[str | int] | None = None, labels: bool = False
 ) -> str | None:
     """How some data differs from what a fingerprint remembers, in words, or None if it does not.
 
@@ -88,7 +88,7 @@ def _occurrence(codes_n: Array) -> Array:
     return occurrence
 
 
-def _describe(found: Changes, N: int, what: str, ids: Sequence[str] | None) -> str:
+def _describe(found: Changes, N: int, what: str, ids: Sequence[str | int] | None) -> str:
     words = []
     if len(found.edited) == N:
         words.append(f"every {what} is different")
@@ -125,7 +125,7 @@ def _count(positions: Array, what: str) -> str:
     return f"1 {what} was" if len(positions) == 1 else f"{len(positions):,} {what}s were"
 
 
-def _positions(positions: Array, ids: Sequence[str] | None = None) -> str:
+def _positions(positions: Array, ids: Sequence[str | int] | None = None) -> str:
     shown = positions[:_SHOWN].tolist()
     names = [str(position) if ids is None else f"{position}, {ids[position]!r}" for position in shown]
     more = f" and {len(positions) - _SHOWN:,} more" if len(positions) > _SHOWN else ""

@@ -18,6 +18,7 @@ from torch.utils.data import TensorDataset
 
 from poolwise.arrays import Array
 from poolwise.data.examples import DatasetExamples, Examples, Subset, TensorExamples, TextExamples
+from poolwise.data.joining import Joined
 from poolwise.data.repeats import Repeated
 from poolwise.data.tokens import TokenExamples
 from poolwise.seeding import stream
@@ -66,7 +67,7 @@ class Fingerprint:
 
 
 def fingerprint(
-    data: Examples, needed: Array, *, ids: Sequence[str] | None = None, labels: bool = False
+    data: Examples, needed: Array, *, ids: Sequence[str | int] | None = None, labels: bool = False
 ) -> Fingerprint:
     """The fingerprint of some data.
 
@@ -95,6 +96,25 @@ def extended(old: Fingerprint, data: Examples, needed: Array) -> Fingerprint:
     return Fingerprint(old.examples, positions[order], np.concatenate([old.hashes, hashes])[order], old.ids)
 
 
+def grown(old: Fingerprint, data: Examples, *, ids: Sequence[str | int] | None = None) -> Fingerprint:
+    """The fingerprint of data that has more rows at its end than before; the old rows are not read.
+
+    Args:
+        old: the fingerprint of the first rows.
+        data: all rows.
+        ids: the ids of all rows, if they have any.
+    """
+    N, before = len(data), old.examples
+    hashed_ids = None if ids is None else hash_texts(ids)
+    new = before + _positions(Subset(data, np.arange(before, N)), np.empty(0, np.int64))
+    if len(old.positions) < before and len(new) > _SAMPLE:  # what was sampled before is sampled from now on
+        new = np.sort(stream(0, "fingerprint", before).choice(new, _SAMPLE, replace=False))
+    hashes = None if old.random else hash_rows(data, new)
+    if hashes is None:
+        return Fingerprint(N, np.empty(0, np.int64), np.empty(0, np.uint64), hashed_ids, random=True)
+    return Fingerprint(N, np.concatenate([old.positions, new]), np.concatenate([old.hashes, hashes]), hashed_ids)
+
+
 def is_random(data: Examples, positions_n: Array, hashes_n: Array, *, labels: bool = False) -> bool:
     """Whether rows that were read before are different now, though nothing was done to them."""
     if in_memory(data) or not len(positions_n):
@@ -107,6 +127,8 @@ def in_memory(data: Examples) -> bool:
     """Whether rows are read from memory, which costs little and gives the same each time."""
     if isinstance(data, Subset):
         return in_memory(data._examples)
+    if isinstance(data, Joined):
+        return all(map(in_memory, data.parts))
     if isinstance(data, DatasetExamples):
         return type(data.dataset) is TensorDataset
     return isinstance(data, TensorExamples | TextExamples | TokenExamples | Repeated)
@@ -188,7 +210,8 @@ def _keys(words: int) -> Array:
     return np.frombuffer(hashlib.shake_256(b"poolwise rows").digest(16 * words), np.dtype("<u8")).reshape(-1, 2)
 
 
-def hash_texts(texts: Sequence[str]) -> Array:
-    """`[n]` uint64 hash of each text."""
-    digests = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
+def hash_texts(texts: Sequence[str | int]) -> Array:
+    """`[n]` uint64 hash of each text; a whole number has that of its digits."""
+    plain = (str(text).encode("utf-8", "surrogatepass") for text in texts)
+    digests = (hashlib.blake2b(text, digest_size=8).digest() for text in plain)
     return np.frombuffer(b"".join(digests), np.dtype("<u8")).astype(np.uint64)

@@ -1,50 +1,51 @@
 """The learner: train, predict, select, take labels, and resume after any interruption."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
-
-import numpy as np
 
 from poolwise import budget
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples, as_examples, needed_labels
 from poolwise.data.pool import Pool
-from poolwise.errors import LabelError, StateError
-from poolwise.learning.asking import ask, choices, read_candidates
-from poolwise.learning.identity import Identity
-from poolwise.learning.keeping import Keeper, Parts
+from poolwise.errors import StateError
+from poolwise.learning.answers import Answers
+from poolwise.learning.current import Current
+from poolwise.learning.features import Features, FeaturesLike
 from poolwise.learning.loading import arguments
+from poolwise.learning.made_by import MadeBy
+from poolwise.learning.model import Model, PosteriorLike
+from poolwise.learning.next_batch import ask, choices, first_batch, read_candidates
 from poolwise.learning.query import Query, plain_scores
 from poolwise.learning.rounds import Round
-from poolwise.learning.settings import Settings, plain, whole
-from poolwise.learning.standing import Standing
-from poolwise.metrics import evaluate, kappa
+from poolwise.learning.saving import Saver
+from poolwise.learning.settings import Settings, first_method, plain, whole
+from poolwise.metrics import evaluate
 from poolwise.posteriors.posterior import Posterior
 from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
-from poolwise.seeding import child_seed, stream
+from poolwise.seeding import child_seed
 from poolwise.selection import registry
 from poolwise.selection.registry import MethodLike
 
 
-class ActiveLearner:
+class ActiveLearner(Answers):
     """Chooses what to label next from a pool, and learns from the labels.
 
     Two calls make a round: `query()` trains on what is labelled, predicts what is not, and says what to label next;
-    `update(indices, labels)` takes the labels. With a directory, each change is on the disk before the call returns: a
-    learner that was killed resumes from there, with the result it would have had.
+    `update(indices, labels)` takes the labels. Labels of other examples, corrections, examples that cannot be labelled,
+    new examples and new classes are taken at any time. With a directory, each change is on the disk before the call
+    returns: a learner that was killed resumes from there, with the result it would have had.
 
     One learner at a time can write to a directory. Another process gets a `LockedError` that says who has it. Within
     one process the newest learner takes over, and an older one refuses any further change. The directory is free again
     once the learner is closed (`close()`, or the end of a `with` block), deleted, or its process ends.
 
     Args:
-        posterior: the model, see `poolwise.posteriors`.
+        posterior: the model, see `poolwise.posteriors`; or a function from the number of classes to one. A posterior of
+            networks must be such a function if classes are to be added later, since its networks have one output per
+            class: `lambda classes: DeepEnsemble(lambda: pw.models.mlp((64,), classes))`.
         pool: a `Pool`, or data to make one of.
         method: name of a selection method (`poolwise.methods()` lists them), or a function of your own.
         batch_size: how many labels to ask for at a time; fewer when fewer are left.
@@ -55,10 +56,25 @@ class ActiveLearner:
         validation: labelled examples for early stopping and `stopping.Target`, in place of those the pool holds out.
         memory: working memory for predicting and selecting, in bytes or as `"2GB"`.
         self_contained: whether posterior and data are saved in the directory too, so that `load` needs nothing else.
+        features: which features methods get that need embeddings:
+            - None: those that the method prefers, and the others where there are none of these;
+            - `"network"`: what goes into the last layer of the trained network;
+            - `"fixed"`: features that do not depend on the model: the output of the data's encoder, or the inputs
+              themselves where they are numbers;
+            - an `[N, D]` array, with a row for each example of the data;
+            - a function from a batch of inputs (an array or a list of texts) to `[n, D]`, where each row depends on its
+              own input only; or the place of one, `"package.module:function"`.
+
+            All but those of the network are computed once and kept.
+        first: how the first batch is chosen while nothing is labelled: `"random"`, or a method that needs nothing but
+            features, such as `"coreset"`. It gets fixed features, since there is no trained network. Where there are
+            none, the batch is drawn at random, with a `FeaturesWarning`.
         agreement: whether to track how far successive models agree on the pool (`Round.agreement`), which takes another
             pass over the pool in each round. `stopping.Stable` needs it.
         check_data: whether to make sure that a directory is opened with the data it was made with, row by row. Pass
             False for data that is different each time it is read.
+        grow: whether the data may have more rows at its end than the directory knows, and the pool more classes. The
+            rows of before are checked to be unchanged, and the new ones are added.
         report: called with (stage, done, total) as the work proceeds.
         parameters: the method's own parameters, and `candidates`: a share, a number, or positions in the data.
 
@@ -79,7 +95,7 @@ class ActiveLearner:
 
     def __init__(
         self,
-        posterior: Posterior,
+        posterior: PosteriorLike,
         pool: object,
         method: MethodLike = registry.DEFAULT,
         batch_size: int = 10,
@@ -90,44 +106,46 @@ class ActiveLearner:
         validation: object = None,
         memory: int | str = budget.DEFAULT,
         self_contained: bool = True,
+        features: FeaturesLike = None,
+        first: MethodLike = "random",
         agreement: bool = False,
         check_data: bool = True,
+        grow: bool = False,
         report: Report = silent,
         **parameters: Any,
     ) -> None:
         self._method = registry.resolve(method)
         Settings(self._method.reference, parameters, batch_size, seed, memory).check(self._method)
-        self.posterior, self.pool = posterior, pool if isinstance(pool, Pool) else Pool(pool)
+        self._first = first_method(first)
+        self.pool = pool if isinstance(pool, Pool) else Pool(pool)
+        self._model = Model(posterior, self.pool.classes)
         self.method, self.batch_size, self.seed = self._method.name, int(batch_size), int(seed)
         self.agreement = agreement
         if "candidates" in parameters:
             parameters["candidates"] = read_candidates(parameters["candidates"], self.pool)
         self._parameters, self._memory, self._report = parameters, memory, report
+        self._features = Features(features, self.pool, memory)
+        self._features.whole_numbers = bool(getattr(self.posterior, "embeds_inputs", False))
         self._test: Examples | None = None if test is None else as_examples(test)
         self._validation: Examples | None = None if validation is None else as_examples(validation)
         for examples in (self._test, self._validation):
             if examples is not None:
                 needed_labels(examples, "evaluating a model")
         self._check_data, self._self_contained = check_data, self_contained
-        self._at = Standing()
-        self._keeper: Keeper | None = None
+        self._now = Current()
+        self._saver: Saver | None = None
         if directory is not None:
-            self._open(Path(directory))
+            self._open(Path(directory), grow=grow)
 
     @property
-    def directory(self) -> Path | None:
-        """Where the state is kept."""
-        return None if self._keeper is None else self._keeper.folder
+    def posterior(self) -> Posterior:
+        """The model."""
+        return self._model.posterior
 
     @property
     def rounds(self) -> tuple[Round, ...]:
         """The rounds so far; the last one is that of the batch that is asked for now."""
-        return tuple(self._at.rounds)
-
-    @property
-    def pending(self) -> Query | None:
-        """What is asked for and not yet labelled, or None."""
-        return self._at.query
+        return tuple(self._now.rounds)
 
     @property
     def choices(self) -> Array:
@@ -137,79 +155,48 @@ class ActiveLearner:
     def query(self, batch_size: int | None = None) -> Query:
         """What to label next. Asked again, it is the same until labels come; then what is left of it.
 
-        While nothing is labelled there is no model. The batch is then drawn at random: its `origin` is `"random"`, and
-        its scores are NaN.
+        While nothing is labelled there is no model. The batch is then drawn at random, or selected by the method
+        `first`: its `origin` is `"random"` or `"first"`. Scores of a random batch are NaN.
 
         Args:
             batch_size: another size, for a new batch only.
         """
-        if self._at.query is not None:
-            return self._at.query
+        if self._now.query is not None:
+            return self._now.query
         count = min(self.batch_size if batch_size is None else whole(batch_size), len(self.choices))
         if count == 0:
             what = "everything in the pool is" if not len(self.pool.unlabelled) else "all candidates are"
-            raise StateError(f"{what} labelled: there is nothing left to ask for.")
-        if self._at.rounds and self._at.rounds[-1].final is not None:  # it continues after all, with the model it has
-            with self._changing():
-                self._at.trained = replace(self._at.rounds.pop(), final=None)
+            rejected = " or rejected" if len(self.pool.rejected) else ""
+            raise StateError(f"{what} labelled{rejected}: there is nothing left to ask for.")
+        self._continue()
         trained = self.fit()
+        self._features.folder = self.directory
         with self._changing():
-            query, trained = self._ask(count, trained) if trained.labelled else self._draw(count, trained)
-            self._at.query, self._at.trained = query, None
-            self._at.rounds.append(
+            query, trained = self._ask(count, trained) if trained.labelled else self._ask_first(count, trained)
+            self._now.query, self._now.trained = query, None
+            self._now.rounds.append(
                 replace(
                     trained,
                     indices=tuple(query.indices.tolist()),
                     scores=tuple(plain_scores(query.scores)),
                     diagnostics=None if query.diagnostics is None else query.diagnostics.as_dict(),
                     origin=query.origin,
+                    made_by=query.made_by,
                 )
             )
         return query
 
-    def update(self, indices: object, labels: object) -> None:
-        """Take labels of what was asked for: all of it or some, in any order.
-
-        Args:
-            indices: positions in the data, from `query().indices`.
-            labels: their labels, whole numbers from 0, in the same order. A pandas Series is read by position too.
-        """
-        indices_n = self.pool.positions(indices)
-        asked = set() if self._at.query is None else set(self._at.query.indices.tolist())
-        unasked = [index for index in indices_n.tolist() if index not in asked]
-        known = set(self.pool.labelled.tolist())
-        for index in unasked:
-            if index in known:
-                raise LabelError(f"example {index} has a label already. To change it, use correct().")
-            raise LabelError(f"example {index} was not asked for. Label the examples of query().indices.")
-        with self._changing():
-            self.pool.label(indices_n, labels)
-            left = ~np.isin(self._at.query.indices, indices_n) if self._at.query is not None else np.zeros(0, bool)
-            self._at.query = self._at.query.part(left) if self._at.query is not None and left.any() else None
-            self._at.trained = None
-
-    def correct(self, indices: object, labels: object) -> None:
-        """Replace labels given before; the next model learns from the new ones."""
-        with self._changing():
-            self.pool.correct(indices, labels)
-            self._at.trained = None
-
-    def skip(self) -> None:
-        """Give up what is left of the current batch, so that the next `query()` selects anew."""
-        with self._changing():
-            self._at.query = None
-
     def fit(self) -> Round:
         """Train on what is labelled now, unless that is done, and evaluate the model on test and validation sets."""
-        if self._keeper is not None:
-            self._keeper.check()
-        if self._at.trained is None:
-            self._at.trained = self._train()
-            if self._keeper is not None:
-                self._keeper.current = False
-        if self._keeper is not None and not self._keeper.current:
+        if self._saver is not None:
+            self._saver.check()
+        if self._now.trained is None:
+            self._now.trained = self._train()
+            if self._saver is not None:
+                self._saver.current = False
+        if self._saver is not None and not self._saver.current:
             self._save_state()
-        return self._at.trained
+        return self._now.trained
 
     def predict(self, data: object) -> Predictions:
         """Predictions of the current model."""
@@ -217,15 +204,22 @@ class ActiveLearner:
 
     def finish(self, reason: str) -> Round:
         """Train once more on all labels and close the history with the reason for stopping."""
-        if self._at.rounds and self._at.rounds[-1].final is not None:
-            return self._at.rounds[-1]
+        if self._now.rounds and self._now.rounds[-1].final is not None and not self._now.outdated:
+            return self._now.rounds[-1]
+        self._continue()
         trained = self.fit()
         with self._changing():
-            self._at.rounds.append(replace(trained, final=reason))
-        return self._at.rounds[-1]
+            self._now.rounds.append(replace(trained, final=reason))
+        return self._now.rounds[-1]
+
+    def _continue(self) -> None:
+        """Take back the final round, if there is one."""
+        if self._now.rounds and self._now.rounds[-1].final is not None:
+            with self._changing():
+                self._now.reopen()
 
     def _train(self) -> Round:
-        number, labelled = len(self._at.rounds), len(self.pool.labelled)
+        number, labelled = len(self._now.rounds), len(self.pool.labelled)
         seconds = {"train": 0.0, "predict": 0.0, "select": 0.0}
         metrics = validation = None
         if labelled:
@@ -233,8 +227,9 @@ class ActiveLearner:
             held_out = self._validation or self.pool.validation_examples()
             # Training depends on the seed and the round only, so that methods compared on one seed start alike.
             seed = child_seed(self.seed, "training", number)
-            self.posterior.fit(self.pool.labelled_examples(), held_out, seed=seed, report=self._report)
-            self._at.model += 1
+            self._model.fit(self.pool, held_out, seed=seed, report=self._report)
+            self._now.model += 1
+            self._now.outdated = False
             seconds["train"] = time.perf_counter() - started
             metrics = None if self._test is None else self._evaluate(self._test)
             validation = None if held_out is None else self._evaluate(held_out)
@@ -243,10 +238,25 @@ class ActiveLearner:
     def _evaluate(self, examples: Examples) -> dict[str, float]:
         return evaluate(self.predict(examples), needed_labels(examples, "evaluating a model"), memory=self._memory)
 
-    def _draw(self, count: int, trained: Round) -> tuple[Query, Round]:
+    def _ask_first(self, count: int, trained: Round) -> tuple[Query, Round]:
         """A first batch, without a model."""
-        drawn = stream(self.seed, "first batch", trained.round).choice(self.choices, count, replace=False)
-        return Query(drawn, np.full(count, np.nan), None, "random"), trained
+        started = time.perf_counter()
+        query = first_batch(
+            self.pool,
+            self._first,
+            count,
+            self._parameters.get("candidates"),
+            features=self._features,
+            seed=self.seed,
+            number=trained.round,
+            memory=self._memory,
+            report=self._report,
+        )
+        if query.origin == "random":
+            return self._signed(query, "random", None), trained
+        assert self._first is not None
+        seconds = {**trained.seconds, "select": time.perf_counter() - started}
+        return self._signed(query, self._first.reference, None), replace(trained, seconds=seconds)
 
     def _ask(self, count: int, trained: Round) -> tuple[Query, Round]:
         """A batch that the method selects."""
@@ -256,58 +266,22 @@ class ActiveLearner:
             self._method,
             count,
             self._parameters,
+            features=self._features,
             seed=child_seed(self.seed, "selection", trained.round),
             classes=self.agreement,
             memory=self._memory,
             report=self._report,
         )
-        agreement, unlabelled = None, self.pool.unlabelled
-        if asked.classes is not None and self._at.classes is not None:
-            agreement = kappa(self._at.classes[unlabelled], asked.classes)
-        self._at.classes = None
-        if asked.classes is not None:
-            self._at.classes, self._at.classes_round = np.full(len(self.pool), -1, np.int64), trained.round
-            self._at.classes[unlabelled] = asked.classes
+        agreement = self._now.note_classes(asked.classes, self.pool.unlabelled, len(self.pool), trained.round)
         seconds = {**trained.seconds, **asked.seconds}
-        return asked.query, replace(trained, seconds=seconds, agreement=agreement, tracked=self.agreement)
+        query = self._signed(asked.query, self._method.reference, self.posterior)
+        return query, replace(trained, seconds=seconds, agreement=agreement, tracked=self.agreement)
 
-    # The directory
-
-    def save(self, directory: str | Path | None = None) -> None:
-        """Write everything that `load` needs: pool, labels, history, weights, and the learner's own settings.
-
-        A learner with a directory does this by itself at every change.
-
-        Args:
-            directory: where to save it from now on; by default where it is kept already.
-        """
-        before = self._keeper
-        if directory is not None and (before is None or Path(directory).resolve() != before.folder.resolve()):
-            self._keeper = self._new_keeper(Path(directory))
-        elif before is not None:
-            before.renew()
-        try:
-            self._save_state()
-        except BaseException:
-            if self._keeper is not None and self._keeper is not before:
-                self._keeper.undo()
-            self._keeper = before
-            raise
-        if before is not None and before is not self._keeper:
-            before.close()
-
-    def close(self) -> None:
-        """Leave the directory to others. The learner can still predict, but refuses any change."""
-        if self._keeper is not None:
-            self._keeper.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def _signed(self, query: Query, method: str, posterior: Posterior | None) -> Query:
+        """A batch with the ids of its examples and the record of what made it."""
+        model = self._now.model if posterior is not None else 0
+        made_by = MadeBy.of(method, posterior, model, self.pool.classes, self.pool.encoder, self._features.setting)
+        return replace(query, ids=self.pool.ids_of(query.indices), made_by=made_by)
 
     @classmethod
     def load(
@@ -315,11 +289,15 @@ class ActiveLearner:
         directory: str | Path,
         *,
         method: MethodLike | None = None,
-        posterior: Posterior | None = None,
+        posterior: PosteriorLike | None = None,
         data: object = None,
+        ids: object = None,
         test: object = None,
         validation: object = None,
+        features: FeaturesLike = None,
+        first: MethodLike | None = None,
         check_data: bool = True,
+        grow: bool = False,
         read_only: bool = False,
         report: Report = silent,
     ) -> Self:
@@ -331,60 +309,34 @@ class ActiveLearner:
             directory: where it was saved.
             method: the selection method, if it is a function that cannot be imported, such as a lambda.
             posterior: used instead of the saved one.
-            data: used instead of the saved data; it must have the same rows in the same order.
+            data: used instead of the saved data, or a `Pool` of it; it must have the same rows in the same order.
+            ids: the ids of its examples, if the learner was saved without them.
             test: used instead of the saved test set.
             validation: used instead of the saved validation set.
+            features: the array or function of features, if it was not saved with the learner.
+            first: the method for the first batch, if it is a function that cannot be imported.
             check_data: whether to make sure that the data, test and validation sets are those of before.
+            grow: whether `data` may have more rows at its end, which are added to the pool.
             read_only: whether to open it without locking the directory, for looking and predicting; changes are
                 refused.
             report: called with (stage, done, total) as the work proceeds.
         """
         folder = Path(directory)
-        given = {"posterior": posterior, "data": data, "test": test, "validation": validation}
-        learner = cls(**arguments(folder, given, method), check_data=check_data, report=report)
-        learner._open(folder, read_only)
+        given = {"posterior": posterior, "data": data, "ids": ids, "test": test, "validation": validation}
+        given["features"] = features
+        learner = cls(**arguments(folder, given, method, first), check_data=check_data, report=report)
+        learner._open(folder, read_only=read_only, grow=grow)
         return learner
-
-    def _open(self, folder: Path, read_only: bool = False) -> None:
-        """Resume from a directory, or begin to keep this learner there."""
-        keeper = self._new_keeper(folder, read_only)
-        try:
-            if keeper.exists:
-                self._at = keeper.resume(self._settings(), self._parts())
-            else:
-                keeper.save(self._settings(), self._parts(), self._at)
-        except BaseException:
-            keeper.undo()
-            raise
-        self._keeper = keeper
-
-    def _new_keeper(self, folder: Path, read_only: bool = False) -> Keeper:
-        identity = Identity(self.pool, self._test, self._validation) if self._check_data else None
-        return Keeper(folder, identity, self_contained=self._self_contained, read_only=read_only)
-
-    def _parts(self) -> Parts:
-        return Parts(self.posterior, self.pool, self._test, self._validation)
 
     def _settings(self) -> Settings:
         parameters = {name: plain(value) for name, value in self._parameters.items()}
-        return Settings(self._method.reference, parameters, self.batch_size, self.seed, self._memory, self.agreement)
-
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """A change, which is on the disk at the end; on any error everything is as it was, there and here."""
-        if self._keeper is not None:
-            self._keeper.check()
-        pool, before = self.pool.state(), self._at.copy()
-        try:
-            yield
-            if self._keeper is not None:
-                self._save_state()
-        except BaseException:
-            self.pool.load_state(pool)
-            self._at = before
-            raise
-
-    def _save_state(self) -> None:
-        if self._keeper is None:
-            raise StateError('this learner has no directory. Pass one: learner.save("runs/mine").')
-        self._keeper.save(self._settings(), self._parts(), self._at)
+        return Settings(
+            self._method.reference,
+            parameters,
+            self.batch_size,
+            self.seed,
+            self._memory,
+            self.agreement,
+            self._features.setting,
+            "random" if self._first is None else self._first.reference,
+        )

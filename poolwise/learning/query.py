@@ -1,17 +1,18 @@
 """What a learner asks for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from poolwise.arrays import Array
+from poolwise.learning.made_by import MadeBy
 from poolwise.predictions.traffic import Traffic
 from poolwise.selection.batch import Diagnostics, Prefilter
 from poolwise.selection.display import PickedPoints
 
-Origin = Literal["method", "random"]
+Origin = Literal["method", "first", "random"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +23,10 @@ class Query(PickedPoints):
         indices: `[n]` int64 positions in the data, in picking order.
         scores: `[n]` float64 gain of each when it was picked; NaN in a batch that was drawn at random.
         diagnostics: what the selection of the whole batch knows about itself; None for a batch drawn without a model.
-        origin: `"method"` if the learner's method selected the batch; `"random"` if it was drawn at random, because
-            nothing was labelled yet and there was no model.
+        origin: `"method"` if the learner's method selected the batch. While nothing is labelled there is no model:
+            `"first"` if the method for the first batch selected it, `"random"` if it was drawn at random.
+        ids: `[n]` the ids of the examples, or None if the pool has none.
+        made_by: the encoder, model and method that made the batch.
 
     Example:
         >>> import numpy as np
@@ -38,9 +41,13 @@ class Query(PickedPoints):
     scores: Array
     diagnostics: Diagnostics | None
     origin: Origin = "method"
+    ids: Array | None = None
+    made_by: MadeBy | None = None
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(str, self.indices[:10].tolist())) + (", …" if len(self) > 10 else "")
+        shown = ", ".join(map(str, (self.indices if self.ids is None else self.ids)[:10].tolist())) + (
+            ", …" if len(self) > 10 else ""
+        )
         scores = f"scores {self.scores[0]:.4g} to {self.scores[-1]:.4g}" if len(self) else "none"
         return f"Query({len(self)} examples: {shown}; {self.note or scores})"
 
@@ -51,7 +58,13 @@ class Query(PickedPoints):
 
     def part(self, kept_n: Array) -> "Query":
         """The examples where a mask is true."""
-        return Query(self.indices[kept_n], self.scores[kept_n], self.diagnostics, self.origin)
+        ids = None if self.ids is None else self.ids[kept_n]
+        return replace(self, indices=self.indices[kept_n], scores=self.scores[kept_n], ids=ids)
+
+    def without(self, indices_n: Array) -> "Query | None":
+        """What is left once some examples are answered; None if nothing is."""
+        left_n = ~np.isin(self.indices, indices_n)
+        return self.part(left_n) if left_n.any() else None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON; a score that is NaN becomes None."""
@@ -60,6 +73,8 @@ class Query(PickedPoints):
             "scores": plain_scores(self.scores),
             "diagnostics": None if self.diagnostics is None else self.diagnostics.as_dict(),
             "origin": self.origin,
+            "ids": None if self.ids is None else self.ids.tolist(),
+            "made_by": None if self.made_by is None else self.made_by.as_dict(),
         }
 
     @classmethod
@@ -77,12 +92,16 @@ class Query(PickedPoints):
         # Version 0.1 wrote no origin; only a batch drawn at random had no diagnostics.
         origin: Origin = values.get("origin", "random" if saved is None else "method")
         scores = np.array(values["scores"], float)  # None becomes NaN
-        return cls(np.array(values["indices"], np.int64), scores, diagnostics, origin)
+        ids = values.get("ids")
+        named = None if ids is None else np.array([*ids, None], object)[:-1]  # never an array of numbers
+        made_by = MadeBy.from_dict(values.get("made_by"))
+        return cls(np.array(values["indices"], np.int64), scores, diagnostics, origin, named, made_by)
 
 
 def note_of(origin: Origin) -> str:
     """What a person should know about a batch of that origin."""
-    return "drawn at random, because nothing was labelled yet" if origin == "random" else ""
+    notes = {"random": "drawn at random", "first": "selected by its features"}
+    return f"{notes[origin]}, because nothing was labelled yet" if origin in notes else ""
 
 
 def plain_scores(scores_n: Array) -> list[float | None]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
+from poolwise.learning.made_by import MadeBy
+
 
 @dataclass(frozen=True)
 class Round:
@@ -21,8 +23,10 @@ class Round:
         scores: the gain of each when it was picked; None in a batch that was drawn at random.
         diagnostics: what the selection knows about itself.
         final: why no further labels were asked for, or None.
-        origin: `"method"`, or `"random"` for a batch drawn at random because there was no model yet.
+        origin: `"method"`; for a batch without a model `"first"` if it was selected, `"random"` if it was drawn.
         tracked: whether the agreement of successive models was tracked in this round.
+        made_by: the encoder, model and method that made the batch, see `MadeBy`; None in the last round, and in rounds
+            that were saved before this was recorded.
 
     Example:
         >>> Round(0, 10, metrics={"accuracy": 0.5}).as_dict()["labelled"]
@@ -39,8 +43,9 @@ class Round:
     scores: tuple[float | None, ...] = ()
     diagnostics: dict[str, Any] | None = None
     final: str | None = None
-    origin: Literal["method", "random"] = "method"
+    origin: Literal["method", "first", "random"] = "method"
     tracked: bool = False
+    made_by: MadeBy | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists, for JSON."""
@@ -50,4 +55,5 @@ class Round:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The round that `as_dict` was made of."""
         entry = dict(values)
+        entry["made_by"] = MadeBy.from_dict(entry.get("made_by"))
         return cls(**{**entry, "indices": tuple(entry["indices"]), "scores": tuple(entry["scores"])})

@@ -10,7 +10,9 @@ import torch
 from poolwise import budget
 from poolwise.errors import ParameterError
 from poolwise.seeding import stream
-from poolwise.selection.registry import Method
+from poolwise.selection import registry
+from poolwise.selection.inputs import only_features
+from poolwise.selection.registry import Method, MethodLike
 
 _COMMON = ("candidates", "information")  # parameters of every method
 
@@ -26,6 +28,8 @@ class Settings:
         seed: root of all randomness.
         memory: working memory.
         agreement: whether the agreement of successive models is tracked.
+        features: which features methods get, in words (see `Features.setting`); None for those that the method prefers.
+        first: `"random"`, or the `reference` of the method that selects the first batch.
     """
 
     method: str
@@ -34,6 +38,8 @@ class Settings:
     seed: int
     memory: int | str
     agreement: bool = False
+    features: str | None = None
+    first: str = "random"
 
     def check(self, method: Method) -> None:
         """Refuse what cannot be used, before any work is done.
@@ -45,6 +51,22 @@ class Settings:
         whole(self.batch_size)
         stream(self.seed)
         budget.parse(self.memory)
+
+
+def first_method(first: MethodLike) -> Method | None:
+    """The method that selects a first batch without labels, or None to draw it at random."""
+    if isinstance(first, str) and first == "random":
+        return None
+    found = registry.resolve(first)
+    found.check({})
+    needs = found.inputs({})
+    if not only_features(needs):
+        beside = ", ".join(sorted(needs - {"embeddings", "labelled_embeddings"}))
+        raise ParameterError(
+            f"first={found.name!r} needs {beside}, and before the first labels there are only features. Choose random, "
+            "or a method that needs embeddings only, such as coreset."
+        )
+    return found
 
 
 def whole(batch_size: object) -> int:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from poolwise.arrays import Array
 from poolwise.data.examples import as_labels
+from poolwise.data.naming import text_labels
+from poolwise.data.pool import Pool
 from poolwise.learning.learner import ActiveLearner
 from poolwise.learning.rounds import Round
 from poolwise.learning.stopping import Budget, Rule
@@ -20,8 +22,8 @@ def simulate(
     Args:
         learner: the learner. One that was interrupted resumes where it was. One that had stopped continues if there is
             reason to, such as a larger budget.
-        oracle: a function from positions in the data to labels; or the labels of all examples, by position. A pandas
-            Series is read by position too, whatever its index.
+        oracle: a function from positions in the data to labels; or the labels of all examples, by position: class
+            numbers, or class names if the pool has those. A pandas Series is read by position too, whatever its index.
         budget: stop when this many examples are labelled in all, including those from the start. The last batch is
             cut to fit.
         stop: other rules for stopping, see `poolwise.stopping`.
@@ -42,7 +44,7 @@ def simulate(
         >>> learner.rounds[-1].final
         'the budget of 12 labels is used'
     """
-    answer = oracle if callable(oracle) else _lookup(oracle, len(learner.pool))
+    answer = oracle if callable(oracle) else _lookup(oracle, learner.pool)
     rules = [*stop, *([] if budget is None else [Budget(budget)])]
     if any(_needs_agreement(rule) for rule in rules):
         learner.agreement = True
@@ -63,7 +65,7 @@ def simulate(
         with without_warnings():  # the diagnostics of every round have it
             query = learner.query(max(1, min(learner.batch_size, room)))
         entry = learner.rounds[-1]
-        learner.update(query.indices, answer(query.indices))
+        learner.update(positions=query.indices, labels=answer(query.indices))
         yield entry
 
 
@@ -77,6 +79,7 @@ def _ready(rule: Rule, history: Sequence[Round]) -> bool:
     return tracked or not _needs_agreement(rule)
 
 
-def _lookup(labels: object, count: int) -> Oracle:
-    labels_N = as_labels(labels, count)
+def _lookup(labels: object, pool: Pool) -> Oracle:
+    named = pool.class_names is not None and text_labels(labels) is not None
+    labels_N = pool.numbers(labels, len(pool)) if named else as_labels(labels, len(pool))
     return lambda indices_n: labels_N[indices_n]

@@ -14,7 +14,7 @@ from poolwise.learning.rounds import Round
 from poolwise.learning.settings import Settings
 from poolwise.storage import read_json, write_json
 
-FORMAT = 2  # version 0.1 wrote no number
+FORMAT = 3  # version 0.1 wrote no number; 2 had no history, ids, rejected examples or added classes
 ADVICE = "Restore it from a copy, or use another directory to start anew."
 
 
@@ -27,6 +27,27 @@ class PoolState:
     labelled: list[int]
     labels: list[int]
     validation: list[int]
+    rejected: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    class_names: list[str] | None = None
+    added_classes: int = 0
+
+
+@dataclass(frozen=True)
+class SavedHistory:
+    """How much of the file of events counts.
+
+    Attributes:
+        number: the number of the file.
+        events: how many events there are.
+        bytes: how many bytes they take.
+        checksum: CRC-32 of those.
+    """
+
+    number: int
+    events: int
+    bytes: int
+    checksum: int
 
 
 @dataclass(frozen=True)
@@ -35,15 +56,20 @@ class State:
 
     Attributes:
         settings: what it was made with.
-        objects: what `load` needs: `"posterior"`, `"data"`, and `"test"` and `"validation"` if there were any.
+        objects: what `load` needs: `"posterior"`, `"data"`, and `"test"`, `"validation"`, `"features"` and `"ids"` if
+            there were any.
         pool: which examples are labelled, and how.
         rounds: the history.
         query: what is asked for, as `Query.as_dict` returns it, or None.
         trained: the round whose model is trained, if it is not in the history yet.
         model: the number of the file of weights, 0 for none.
+        model_classes: the number of classes that the posterior of these weights was made for; None for that of the
+            pool.
+        outdated: whether labels were changed since the last model was trained.
         classes: the number of the file of predicted classes, or None.
         fingerprint: the number of the file of the data's fingerprint, or None.
         saved: the number of the file of posterior and data.
+        history: which part of the file of events counts; None if there are no events.
         files: the checksum of each of these files.
         format: the version of this format; 1 is what Poolwise 0.1 wrote.
     """
@@ -58,6 +84,9 @@ class State:
     classes: int | None
     fingerprint: int | None = None
     saved: int = 0
+    model_classes: int | None = None
+    outdated: bool = False
+    history: SavedHistory | None = None
     files: dict[str, int] = field(default_factory=dict)
     format: int = 1
 
@@ -68,6 +97,7 @@ _STATE = TypeAdapter(State)
 def write_state(path: Path, state: State) -> None:
     """Write a state, with a checksum of itself."""
     plain = {**vars(state), "format": FORMAT, "settings": vars(state.settings), "pool": vars(state.pool)}
+    plain["history"] = None if state.history is None else vars(state.history)
     plain["rounds"] = [entry.as_dict() for entry in state.rounds]
     plain["trained"] = None if state.trained is None else state.trained.as_dict()
     write_json(path, {**plain, "checksum": _checksum(plain)})
@@ -77,7 +107,7 @@ def read_state(path: Path) -> State:
     """Read a state, or raise an error that says what is wrong with the file."""
     plain = read_json(path, ADVICE)
     if not isinstance(plain, dict):
-        raise damaged(path, "it does not hold the state of a learner")
+        raise damaged(path, "it does not contain the state of a learner")
     if isinstance(plain.get("format"), int) and plain["format"] > FORMAT:
         raise FileError(f"{path} was written by a newer version of Poolwise. Install that version to open it.")
     checksum = plain.pop("checksum", None)

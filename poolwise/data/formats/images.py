@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 ENDINGS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 """The endings of the names of picture files."""
 
+# What is read, whatever a file is called. Pillow knows others too, and runs other programs for some of them.
+_FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
+
 # Pixels. A file of a few bytes can claim any size, and fill the memory when it is decoded; this many take 200 MB.
 _LARGEST = 1 << 26
 _GREY = {"1", "L", "LA", "La"}
@@ -77,7 +80,7 @@ def _words(size: tuple[int, int]) -> str:
 
 def _header(path: Path) -> tuple[tuple[int, int], bool]:
     """Height and width, the right way up, and whether the picture is grey; the pixels are not decoded."""
-    with _opened(path) as image:
+    with open_image(path) as image:
         if image.mode.startswith(_DEEP):
             raise FileError(f"{path}: has more than 8 bits per pixel (mode {image.mode}). Convert it to 8 bits first.")
         turned = image.getexif().get(_ORIENTATION, 1) >= 5
@@ -88,7 +91,7 @@ def _header(path: Path) -> tuple[tuple[int, int], bool]:
 def _decode(path: Path, shape: torch.Size) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     operations = package("PIL.ImageOps", "pillow", "reading pictures")
     channels, height, width = shape
-    with _opened(path) as image:
+    with open_image(path) as image:
         upright = operations.exif_transpose(image).convert("L" if channels == 1 else "RGB")
         if upright.size != (width, height):
             upright = upright.resize((width, height), resample=2)  # 2 is bilinear, averaged where it shrinks
@@ -97,11 +100,11 @@ def _decode(path: Path, shape: torch.Size) -> np.ndarray[tuple[int, ...], np.dty
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator["Image"]:
+def open_image(path: Path) -> Iterator["Image"]:
     """A picture, opened; whatever is wrong with it becomes an error that names it."""
     library = package("PIL.Image", "pillow", "reading pictures")
     try:
-        with library.open(path) as image:
+        with library.open(path, formats=_FORMATS) as image:
             if image.width * image.height > _LARGEST:
                 raise library.DecompressionBombError(f"{image.width:,} by {image.height:,}")
             yield image

@@ -1,8 +1,9 @@
 """What a learner may ask for, and how it finds what to ask for next: predict, then select."""
 
 import time
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -13,12 +14,14 @@ from torch import Tensor
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples, Subset
 from poolwise.data.pool import Pool
-from poolwise.errors import LabelError, ParameterError
+from poolwise.errors import FeaturesWarning, LabelError, MissingInputError, ParameterError
+from poolwise.learning.features import Features
 from poolwise.learning.query import Query
 from poolwise.posteriors.posterior import Posterior
 from poolwise.predictions import Predictions
 from poolwise.progress import Report
 from poolwise.scores.pool import score_pool
+from poolwise.seeding import child_seed, stream
 from poolwise.selection.candidates import choose
 from poolwise.selection.registry import Method
 from poolwise.selection.select import select
@@ -91,6 +94,7 @@ def ask(
     count: int,
     parameters: Mapping[str, Any],
     *,
+    features: Features,
     seed: int,
     classes: bool,
     memory: int | str,
@@ -104,6 +108,7 @@ def ask(
         method: the method.
         count: how many examples to ask for.
         parameters: the method's parameters, and `candidates` and `information`.
+        features: where features come from, for the methods that need them.
         seed: of the selection.
         classes: whether the predicted classes of all unlabelled examples are wanted.
         memory: working memory.
@@ -112,22 +117,28 @@ def ask(
     started = time.perf_counter()
     unlabelled, examples = pool.unlabelled, pool.unlabelled_examples()
     needs = method.inputs(parameters)
+    chosen = features.choose(method, posterior) if needs & {"embeddings", "labelled_embeddings"} else None
+    by_network = chosen is not None and chosen.network
     with_embeddings = "embeddings" in needs
     if "predictions" in needs or classes:
-        predictions = posterior.predict(examples, embeddings=with_embeddings, memory=memory, report=report)
+        predictions = posterior.predict(
+            examples, embeddings=with_embeddings and by_network, memory=memory, report=report
+        )
     else:
         predictions = predictions_on_demand(posterior, examples, memory)
-        if with_embeddings:
+        if with_embeddings and by_network:
             predictions = predictions.with_embeddings(posterior.embed(examples, memory=memory))
-    if with_embeddings:
-        known = posterior.embed(pool.labelled_examples(), memory=memory)
-        predictions = predictions.with_embeddings(labelled_embeddings=known)
+    if with_embeddings and not by_network:
+        predictions = predictions.with_embeddings(features.rows(unlabelled))
+    known: dict[str, Any] = {}
+    if chosen is not None:
+        known["labelled_embeddings"] = chosen.labelled
+    if "labelled_predictions" in needs:
+        known["labelled_predictions"] = posterior.predict(pool.labelled_examples(), memory=memory)
+    if "labels" in needs:
+        known["labels"] = pool.labels
     found = score_pool(predictions, lambda block: block.probs.mean(1).argmax(1).double()) if classes else None
     predicted = time.perf_counter()
-    candidates = parameters.get("candidates")
-    if isinstance(candidates, np.ndarray):
-        allowed = choices(pool, candidates)
-        candidates = None if len(allowed) == len(unlabelled) else np.searchsorted(unlabelled, allowed)
     batch = select(
         predictions,
         count,
@@ -135,13 +146,109 @@ def ask(
         seed=seed,
         memory=memory,
         report=report,
-        **{**parameters, "candidates": candidates},
+        **known,
+        **{**parameters, "candidates": _among(unlabelled, pool, parameters.get("candidates"))},
     )
+    diagnostics = batch.diagnostics if chosen is None else replace(batch.diagnostics, features=chosen.words)
     return Asked(
-        Query(unlabelled[batch.indices], batch.scores, batch.diagnostics),
+        Query(unlabelled[batch.indices], batch.scores, diagnostics),
         None if found is None else found.astype(np.int64),
         {"predict": predicted - started, "select": time.perf_counter() - predicted},
     )
+
+
+def first_batch(
+    pool: Pool,
+    method: Method | None,
+    count: int,
+    candidates: object,
+    *,
+    features: Features,
+    seed: int,
+    number: int,
+    memory: int | str,
+    report: Report,
+) -> Query:
+    """A batch without a model: selected by a method, or drawn at random where there is none or no features.
+
+    Args:
+        pool: the pool, in which nothing is labelled.
+        method: a method that needs nothing but features, or None.
+        count: how many examples to ask for.
+        candidates: those of the learner.
+        features: where features come from.
+        seed: that of the learner.
+        number: of the round.
+        memory: working memory.
+        report: told about progress.
+    """
+    if method is not None:
+        try:
+            child = child_seed(seed, "first batch", number)
+            return ask_first(
+                pool, method, count, candidates, features=features, seed=child, memory=memory, report=report
+            )
+        except MissingInputError as error:
+            text = f"the first batch is drawn at random, not selected by {method.name}: {error}"
+            warnings.warn(text, FeaturesWarning, stacklevel=4)
+    drawn = stream(seed, "first batch", number).choice(choices(pool, candidates), count, replace=False)
+    return Query(drawn, np.full(count, np.nan), None, "random")
+
+
+def ask_first(
+    pool: Pool,
+    method: Method,
+    count: int,
+    candidates: object,
+    *,
+    features: Features,
+    seed: int,
+    memory: int | str,
+    report: Report,
+) -> Query:
+    """Select without a model, by the fixed features alone.
+
+    Args:
+        pool: the pool, in which nothing is labelled.
+        method: a method that needs nothing but features.
+        count: how many examples to ask for.
+        candidates: those of the learner; a prefilter by bounds, which need predictions, is left out.
+        features: where features come from.
+        seed: of the selection.
+        memory: working memory.
+        report: told about progress.
+    Raises:
+        MissingInputError: if there are no fixed features.
+    """
+    unlabelled = pool.unlabelled
+    rows = features.rows(unlabelled) if "embeddings" in method.inputs({}) else None
+    if isinstance(candidates, str) and candidates.strip().startswith("top:"):
+        candidates = None
+    # One sample that does not know anything: nothing is computed from it.
+    nothing = np.broadcast_to(np.float32(-np.log(pool.classes)), (len(unlabelled), 1, pool.classes))
+    predictions = Predictions.from_log_probs(nothing, layout="NKC", validate=False)
+    predictions._checked = True
+    batch = select(
+        predictions,
+        count,
+        method,
+        seed=seed,
+        candidates=_among(unlabelled, pool, candidates),
+        embeddings=rows,
+        memory=memory,
+        information=False,
+        report=report,
+    )
+    diagnostics = replace(batch.diagnostics, features="fixed" if rows is not None else None)
+    return Query(unlabelled[batch.indices], batch.scores, diagnostics, "first")
+
+
+def _among(unlabelled: Array, pool: Pool, candidates: Any) -> Any:
+    """Candidates as `select` takes them: positions among the unlabelled examples, in place of positions in the data."""
+    if not isinstance(candidates, np.ndarray):
+        return candidates
+    allowed = choices(pool, candidates)
+    return None if len(allowed) == len(unlabelled) else np.searchsorted(unlabelled, allowed)
 
 
 def predictions_on_demand(posterior: Posterior, examples: Examples, memory: int | str) -> Predictions:

@@ -16,10 +16,10 @@ from poolwise.errors import StateError
 from poolwise.storage import FolderLock, make_folder
 
 _taking = threading.Lock()
-_holds: "weakref.WeakValueDictionary[str, Hold]" = weakref.WeakValueDictionary()  # by the real path of the folder
+_owners: "weakref.WeakValueDictionary[str, Ownership]" = weakref.WeakValueDictionary()  # by the real path of the folder
 
 
-class Hold:
+class Ownership:
     """One learner's right to write to a folder, until it is closed, taken over or garbage-collected.
 
     Args:
@@ -34,7 +34,7 @@ class Hold:
         self._refusal: str | None = None  # why nothing can be written any more
         key = os.path.realpath(folder)
         with _taking:
-            before = _holds.get(key)
+            before = _owners.get(key)
             if before is None or not before.usable:
                 before = None
                 self._lock, self._writing = FolderLock(folder), threading.RLock()
@@ -47,7 +47,7 @@ class Hold:
                 )
             self._before = None if before is None else weakref.ref(before)
             self._give_back = weakref.finalize(self, self._lock.release)
-            _holds[key] = self
+            _owners[key] = self
 
     @property
     def usable(self) -> bool:
@@ -88,7 +88,7 @@ class Hold:
             self._end("this learner could not be opened.")
             before._refusal = None
             before._give_back = weakref.finalize(before, before._lock.release)
-            _holds[os.path.realpath(self._folder)] = before
+            _owners[os.path.realpath(self._folder)] = before
 
     def _end(self, refusal: str) -> None:
         """Refuse from now on, once nothing is being written."""
