@@ -6,6 +6,7 @@ and pydantic are imported inside the commands that need them.
 
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ from poolwise import __version__
 from poolwise.cli.flags import in_flags, option_names
 from poolwise.errors import LayoutWarning, PluginWarning, PoolwiseError, PrefilterWarning, SaturationWarning
 
+_TRACEBACK = "--traceback"
 _flags: dict[str, str] = {}  # those of the command that is running, by their names in Python
 
 
@@ -48,6 +50,12 @@ app = typer.Typer(
     \b
       poolwise select preds.npy -b 50
 
+    A folder of images or a table of texts to label, in a spreadsheet:
+
+    \b
+      poolwise next texts.csv -n 50 -o batch.csv --classes good,bad
+      poolwise add batch.csv
+
     A simulated experiment that needs no data of yours:
 
     \b
@@ -71,21 +79,31 @@ def main() -> None:
 
 def run_app(app: typer.Typer) -> None:
     """Run any command line in the same way."""
+    show = _TRACEBACK in sys.argv
     try:
         try:
-            app()
+            app(args=[word for word in sys.argv[1:] if word != _TRACEBACK])  # wherever in the command it stands
         finally:
             sys.stdout.flush()
     except PoolwiseError as error:
-        _fail(str(error))
+        _fail(str(error), error if show else None)
     except MemoryError as error:
-        _fail(f"there is not enough memory for this ({str(error) or 'out of memory'}). Try smaller numbers.")
-    except OSError as error:
-        with suppress(OSError, ValueError):  # what is left of the output goes nowhere
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _fail(
+            f"there is not enough memory for this ({str(error) or 'out of memory'}). Try smaller numbers.",
+            error if show else None,
+        )
+    except Exception as error:
+        if isinstance(error, OSError):
+            with suppress(OSError, ValueError):  # what is left of the output goes nowhere
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             sys.exit(1)  # whoever read it has gone, as in `poolwise methods | head`
-        _fail(f"{error.filename or 'the output'}: {error.strerror or error}.")
+        from poolwise.user_code import culprit, describe
+
+        if isinstance(error, OSError) and culprit(error) is None:
+            _fail(f"{error.filename or 'the output'}: {error.strerror or error}.", error if show else None)
+        hint = "" if show else f" Add {_TRACEBACK} to the command to see how it came about."
+        _fail(f"{describe(error)}{hint}", error if show else None)
 
 
 @contextmanager
@@ -107,7 +125,10 @@ def showing_warnings(quiet: bool) -> Iterator[None]:
                 print(f"poolwise: warning: {in_flags(str(warning.message), _flags)}", file=sys.stderr)
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, shown: BaseException | None = None) -> NoReturn:
+    """End with a message, after the traceback of an exception if there is one to show."""
+    if shown is not None:
+        traceback.print_exception(shown)
     print(f"poolwise: {message}", file=sys.stderr)
     sys.exit(2)
 
@@ -121,5 +142,8 @@ def _version(show: bool) -> None:
 @app.callback()
 def _common(
     version: Annotated[bool, typer.Option("--version", callback=_version, help="Show the version and stop.")] = False,
+    traceback: Annotated[
+        bool, typer.Option(_TRACEBACK, help="After an error, show how it came about; may stand after a command too.")
+    ] = False,
 ) -> None:
     pass

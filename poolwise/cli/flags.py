@@ -37,7 +37,7 @@ def in_flags(message: str, flags: Mapping[str, str]) -> str:
 
         def replaced(match: re.Match[str], flag: str = flag) -> str:
             value = next((group for group in match.groups() if group is not None), "")
-            return f"{flag} {value}" if value else flag
+            return f"{flag} {value}" if value and value != "True" else flag
 
         message = re.sub(rf"{before}={_VALUE}", replaced, message)
         alone = rf"{before}\b(?![='\"])" if "_" in name else rf"(?:^|(?<=: )){re.escape(name)}(?= must )"

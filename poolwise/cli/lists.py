@@ -1,4 +1,4 @@
-"""Lists of points that a user has in a file: names of all points, or points to leave out."""
+"""Lists that a user has in a file: names of all points, points to leave out, labels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +41,26 @@ def read_ids(given: str, N: int) -> list[str]:
             f"{column.path}: has {len(column.values)} names, but the pool has {N} points. One per point is needed."
         )
     return [_text(value) for value in column.values]
+
+
+def read_labels(given: str) -> "Array":
+    """`[L]` labels as whole numbers: a text file with one per line, an array, or a column, as in `train.csv:label`.
+
+    Args:
+        given: the file, with `:COLUMN` if it has several columns and none is called `label`.
+    """
+    import numpy as np
+
+    column = _pick(*_open(given, "--labels"), ("label", "labels"), "--labels")
+    texts = [_text(value) for value in column.values]
+    numbers = [_whole(text) for text in texts]
+    wrong = next((row for row, number in enumerate(numbers) if number is None or number < 0), None)
+    if wrong is not None:
+        raise FileError(
+            f"{column.path}: row {wrong + 1} has the label {_short(texts[wrong])}. Labels are whole numbers from 0, "
+            "each the position of a class among the C classes of the predictions."
+        )
+    return np.array(numbers, np.int64)
 
 
 def read_excluded(given: Sequence[str], by: By | None, ids: "Array | None", N: int) -> "Array":

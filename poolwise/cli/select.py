@@ -8,7 +8,7 @@ import typer
 
 from poolwise.cli.app import app, showing_warnings
 from poolwise.cli.engines import AddressOption, EngineOption, working
-from poolwise.cli.lists import By, read_excluded, read_ids
+from poolwise.cli.lists import By, read_excluded, read_ids, read_labels
 from poolwise.cli.progress import bar
 from poolwise.errors import FileError, ParameterError
 from poolwise.predictions.forms import PredictionKind, PredictionLayout
@@ -46,6 +46,17 @@ def select(
     embeddings: Annotated[Path | None, typer.Option(help="Features [N, D] of the pool: .npy, .npz or .pt.")] = None,
     labelled_embeddings: Annotated[
         Path | None, typer.Option(help="Features [L, D] of the examples that are labelled already.")
+    ] = None,
+    labelled_predictions: Annotated[
+        Path | None,
+        typer.Option(help="Predictions [L, K, C] of those examples, of the same kind and layout as PREDS."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE[:COLUMN]",
+            help="Their labels as numbers from 0, one per row of a .npy, .csv, .txt or .parquet file.",
+        ),
     ] = None,
     param: Annotated[
         list[str] | None,
@@ -127,6 +138,14 @@ def select(
             labelled_embeddings=labelled_embeddings,
             validate=False,
         )
+        known: dict[str, Any] = {}
+        if labelled_predictions is not None:
+            form: dict[str, Any] = (
+                {} if labelled_predictions.is_dir() else {"kind": kind, "layout": layout or "NKC", "key": key}
+            )
+            known["labelled_predictions"] = Predictions.open(labelled_predictions, samples=samples, **form)
+        if labels is not None:
+            known["labels"] = read_labels(labels)
         if ids is not None:
             pool = pool.with_ids(read_ids(ids, len(pool)))
         left_out = read_excluded(exclude, exclude_by, pool.ids, len(pool)) if exclude else None
@@ -141,6 +160,7 @@ def select(
             candidates=_as_candidates(candidates),
             exclude=left_out,
             report=report,
+            **known,
             **parameters,
         )
     if output is None:
@@ -186,9 +206,16 @@ def _list_methods() -> None:
 
     rows = [("method", "needs", "what it is", "parameters")]
     for entry in listing().values():
-        rows.append((entry.name, ", ".join(entry.needs) or "-", entry.summary, ", ".join(entry.parameters) or "-"))
+        rows.append((entry.name, _short_needs(entry.needs), entry.summary, ", ".join(entry.parameters) or "-"))
     show_columns(rows, 2)
     print("\nMore on one of them: poolwise methods NAME")
+
+
+def _short_needs(needs: tuple[str, ...]) -> str:
+    """What a method needs whatever its parameters are, in few words."""
+    always = [need for need in needs if " if " not in need]
+    pool = [need for need in always if need in ("predictions", "embeddings")]
+    return ", ".join([*pool, "labelled"] if len(always) > len(pool) else pool) or "-"
 
 
 def _describe_method(name: str) -> None:
@@ -198,6 +225,9 @@ def _describe_method(name: str) -> None:
 
     found = registry.find(name)
     rows = [("what it is", found.summary), ("formula", found.formula), ("needs", ", ".join(found.needs) or "nothing")]
+    if any(need.startswith("embeddings") for need in found.needs):
+        kinds = {"network": "those of the trained network", "fixed": "fixed features of the data"}
+        rows.append(("embeddings", f"{kinds[found.features]}, unless a learner is told otherwise"))
     rows += [("randomness", "the seed decides" if found.stochastic else "none"), ("paper", found.paper)]
     for parameter in found.parameters.values():
         options = f" ({', '.join(str(choice) for choice in parameter.choices)})" if parameter.choices else ""

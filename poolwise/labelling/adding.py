@@ -1,0 +1,76 @@
+"""What labels by id would change, and what speaks against it."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+from poolwise.errors import LabelError
+from poolwise.labelling.items import Items
+from poolwise.labelling.results import Added
+from poolwise.labelling.store import Event
+from poolwise.labelling.store.events import Fold
+
+# Ids or classes shown in an error.
+_SHOWN = 5
+
+
+def plan(
+    labels: Mapping[str, str | None],
+    items: Items,
+    fold: Fold,
+    where: str,
+    *,
+    replace: bool,
+    new_classes: bool,
+) -> tuple[Added, list[Event]]:
+    """The events that store some labels, or an error that says all that is wrong with them.
+
+    Args:
+        labels: the label of each item; None or empty where there is none.
+        items: the items of the project.
+        fold: the current labels.
+        where: where the labels come from, for errors.
+        replace: whether labels may differ from those that are there.
+        new_classes: whether labels may be classes that the project does not have.
+    """
+    given = {name: value.strip() for name, value in labels.items() if value is not None and value.strip()}
+    unknown = [name for name in given if name not in items.position]
+    if unknown:
+        near = get_close_matches(unknown[0], list(items.ids)[:20_000], 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise LabelError(
+            f"{where}: {_many(unknown, 'id')} not in the data: {_listed(unknown)}.{hint} Is this the file of another "
+            "project? Nothing was stored."
+        )
+    classes = list(dict.fromkeys(name for name in given.values() if name not in fold.classes))
+    if classes and not new_classes and fold.classes:
+        alike = [name for name in fold.classes if name.casefold() == classes[0].casefold()]
+        near = alike or get_close_matches(classes[0], fold.classes, 1, 0.75)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise LabelError(
+            f"{where}: {_many(classes, 'class', 'classes')} not in the project: {_listed(classes)}.{hint} The classes "
+            f"are: {_listed(fold.classes, 20)}. Correct the labels, or pass new_classes=True to add "
+            f"{'it' if len(classes) == 1 else 'them'}. Nothing was stored."
+        )
+    before = {name: fold.items[name].label for name in given if name in fold.items}
+    conflicts = [name for name in given if before.get(name) not in (None, given[name])]
+    if conflicts and not replace:
+        first = conflicts[0]
+        raise LabelError(
+            f"{where}: {_many(conflicts, 'item')} labelled differently before: {_listed(conflicts)} ({first!r} is "
+            f"{before[first]!r}, and {given[first]!r} here). Pass replace=True to replace the earlier labels. Nothing "
+            "was stored."
+        )
+    same = [name for name in given if before.get(name) == given[name]]
+    new = [name for name in given if before.get(name) is None]
+    events = [Event("class", label=name) for name in classes]
+    events += [Event("label", name, given[name]) for name in new]
+    events += [Event("correct", name, given[name]) for name in conflicts]
+    return Added(len(new), len(conflicts), len(same), len(labels) - len(given), classes), events
+
+
+def _many(names: Sequence[str], one: str, many: str | None = None) -> str:
+    return f"1 {one} is" if len(names) == 1 else f"{len(names):,} {many or one + 's'} are"
+
+
+def _listed(names: Sequence[str], most: int = _SHOWN) -> str:
+    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")

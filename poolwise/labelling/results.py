@@ -1,0 +1,81 @@
+"""What a project gives back: batches to label, and what became of labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from poolwise.labelling.store import ModelRecord
+
+
+@dataclass(frozen=True)
+class ToLabel:
+    """One item of a batch, as a person gets it.
+
+    Attributes:
+        id: the item.
+        content: its text, its file, or the beginning of its features.
+        score: the gain that the method gave it, None where there is none.
+        why: why it was chosen.
+    """
+
+    id: str
+    content: str
+    score: float | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What to label next.
+
+    Attributes:
+        items: the items, the most useful first.
+        number: the number of the batch.
+        method: what chose it.
+        model: the model behind it, None for a first batch.
+        notes: what people should know about it.
+    """
+
+    items: Sequence[ToLabel]
+    number: int
+    method: str
+    model: ModelRecord | None
+    notes: Sequence[str]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the items."""
+        return [item.id for item in self.items]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What became of labels.
+
+    Attributes:
+        new: items that had no label before.
+        changed: items whose label was replaced.
+        same: items that had this label already.
+        empty: rows without a label.
+        classes: classes that are new.
+    """
+
+    new: int = 0
+    changed: int = 0
+    same: int = 0
+    empty: int = 0
+    classes: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        parts = [f"{self.new:,} new labels"]
+        if self.changed:
+            parts.append(f"{self.changed:,} replaced")
+        if self.same:
+            parts.append(f"{self.same:,} were there already")
+        if self.empty:
+            parts.append(f"{self.empty:,} rows without a label skipped")
+        if self.classes:
+            parts.append(f"new classes: {', '.join(self.classes)}")
+        return "; ".join(parts)

@@ -1,0 +1,390 @@
+"""What the pages know, kept in memory so that every answer is quick. The store has the truth."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from poolwise.arrays import Array
+from poolwise.errors import LabelError, PoolwiseError
+from poolwise.labelling.agreement import Agreement, Answers
+from poolwise.labelling.project import Project
+from poolwise.labelling.reasons import AGAIN, BETWEEN, CHECK, WAITING, before_label
+from poolwise.labelling.store import Current, Event, ModelRecord, Pick, Proposal
+from poolwise.labelling.store.events import Fold
+from poolwise.labelling.training import Predicted, load_predicted
+
+LEASE = 300.0
+"""Seconds after which the items of a person who has gone come back."""
+
+MOST = 50
+"""Items that one browser may have at once."""
+
+# Seconds: how old batches and models in memory may be, and how long people wait for the first batch.
+_AGE, _PATIENCE = 1.0, 6.0
+
+# Characters of a text that are sent at first.
+_BEGINNING = 20_000
+
+# Seconds after which somebody who does nothing is no longer counted as being there.
+_AWAY = 60.0
+
+KINDS = ("label", "skip", "unsure", "unlabelable", "clear", "correct")
+"""What can be said about an item on the page."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Batches and models, as of one moment.
+
+    Attributes:
+        batches: the newest two, oldest first.
+        picks: the pick of each item in them, the newest one.
+        models: all models, oldest first.
+        predicted: what the newest model says; None if there is no model.
+        before: what the model before it says.
+        doubtful: `[N]` positions in the order in which the newest model is unsure of them.
+    """
+
+    batches: Sequence[Proposal] = ()
+    picks: Mapping[str, Pick] = field(default_factory=dict)
+    models: Sequence[ModelRecord] = ()
+    predicted: Predicted | None = None
+    before: Predicted | None = None
+    doubtful: Array | None = None
+
+
+@dataclass(frozen=True)
+class Said:
+    """What somebody said about an item.
+
+    Attributes:
+        request: a name for it, so that it is stored once however often it is sent.
+        item: the item.
+        kind: one of `KINDS`.
+        label: the class.
+    """
+
+    request: str
+    item: str
+    kind: str
+    label: str | None = None
+
+
+class Desk:
+    """Hands out items and takes answers.
+
+    Args:
+        project: the project.
+        lease: seconds that a person keeps items.
+    """
+
+    def __init__(self, project: Project, lease: float = LEASE) -> None:
+        self.project, self.store, self.items = project, project.store, project.items
+        self._lease, self._started = lease, time.monotonic()
+        self._fold, self._known = Fold(), Known()
+        self._answers = Answers()
+        self._last = 0
+        self._lock = threading.Lock()
+        self._seen: dict[str, float] = {}
+        self._counted: tuple[int, Counter[str]] = (-1, Counter())
+        self._empty = project.items.empty()
+        self._shuffled = np.random.default_rng(project.description.seed).permutation(len(self.items))
+        self._learning, self._news, self._ended = threading.Lock(), threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="desk", daemon=True)
+        self.refresh()
+        self.learn()
+
+    def start(self) -> None:
+        """Begin to notice new batches and models."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End that."""
+        self._ended.set()
+        self._news.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    # What is known
+
+    def refresh(self) -> None:
+        """Read what is new in the store."""
+        with self._lock:
+            fold = self.store.fold()
+            if fold.last != self._last:
+                for event in self.store.events(self._last):
+                    self._answers.add(event)
+                    self._last = event.id
+            self._fold = fold
+
+    def learn(self) -> None:
+        """Read batches and models, which takes longer: not while somebody waits for an answer."""
+        with self._learning:
+            known, batches = self._known, self.store.batches(last=2)
+            picks = {pick.item: pick for batch in batches for pick in batch.picks}
+            newest = self.store.models(last=1)
+            models, predicted, before, doubtful = known.models, known.predicted, known.before, known.doubtful
+            if newest and (not models or models[-1].number != newest[-1].number):
+                models, folder = self.store.models(), self.project.folder / "models"
+                predicted = load_predicted(models[-1], folder)
+                before = load_predicted(models[-2], folder) if len(models) > 1 else None
+                doubtful = self._by_doubt(predicted)
+            self._known = Known(batches, picks, models, predicted, before, doubtful)
+
+    def renewed(self) -> None:
+        """Say that the background process has made something."""
+        self._news.set()
+
+    def _watch(self) -> None:
+        while not self._ended.is_set():
+            self._news.wait(_AGE)
+            self._news.clear()
+            with suppress(PoolwiseError):  # the disk may be full for a while; the next look tells
+                self.learn()
+
+    def _by_doubt(self, predicted: Predicted | None) -> Array | None:
+        if predicted is None or predicted.probs.shape[1] < 2:
+            return None
+        top = np.partition(predicted.probs, -2, axis=1)
+        order = np.argsort(top[:, -1] - top[:, -2], kind="stable")
+        places = np.array([self.items.position.get(name, -1) for name in predicted.ids])[order]
+        found: Array = places[places >= 0]
+        return found
+
+    @property
+    def known(self) -> Known:
+        """Batches and models."""
+        return self._known
+
+    @property
+    def fold(self) -> Fold:
+        """The current labels."""
+        return self._fold
+
+    @property
+    def answers(self) -> Answers:
+        """Who said what, independently of the others."""
+        return self._answers
+
+    def agreement(self) -> Agreement | None:
+        """How well people agree on items that more than one has labelled."""
+        return self._answers.agreement()
+
+    def counts(self) -> Counter[str]:
+        """How many items have each class now."""
+        fold = self._fold
+        if self._counted[0] != fold.last:
+            found = Counter(current.label for current in fold.items.values() if current.label is not None)
+            self._counted = fold.last, found
+        return self._counted[1]
+
+    def people_here(self) -> int:
+        """How many people asked for something in the last minute."""
+        now = time.monotonic()
+        return sum(now - at < _AWAY for at in list(self._seen.values()))
+
+    # Items for people
+
+    def work(self, person: str, want: int, *, fillers: bool = True) -> list[dict[str, Any]]:
+        """Give a person items, those that they have already first.
+
+        Args:
+            person: who.
+            want: how many items they want to have in all.
+            fillers: whether to add items that no batch has, if the batches have too few.
+        """
+        self._seen[person] = time.monotonic()
+        self.refresh()
+        if not self._known.batches and self.impatient:
+            self._begin()
+        want = max(1, min(want, MOST))
+        queue = self._queue(person)
+        if fillers:
+            enough = want + sum(len(items) for name, items in self.store.leased().items() if name != person)
+            if len(queue) < enough:
+                queue += self._fillers(person, enough, set(queue))
+        leased = self.store.lease(person, want, self._lease, queue, most=self.project.people_for)
+        return [self.shown(item) for item in leased]
+
+    def _queue(self, person: str) -> list[str]:
+        """The items of the newest batches that a person could label."""
+        return [
+            pick.item
+            for batch in reversed(self._known.batches)
+            for pick in batch.picks
+            if self._known.picks[pick.item] is pick and self._open(pick.item, person)
+        ]
+
+    def _open(self, item: str, person: str) -> bool:
+        if item not in self.items.position:
+            return False
+        current = self._fold.items.get(item)
+        if current is None:
+            return True
+        labels = sum(answer.kind == "label" for answer in current.answers)
+        return not current.unlabelable and current.by(person) is None and labels < self.project.people_for(item)
+
+    def _begin(self) -> None:
+        """A first batch, drawn at random, for people who would have to wait for a better one."""
+        with self._learning:
+            if self.store.batches(last=1):
+                return
+            about = self.project.description
+            names = [self.items.ids[p] for p in self._shuffled.tolist() if not self._empty[p]]
+            drawn = [name for name in names if name not in self._fold.items][: about.batch_size]
+            checks = round(len(drawn) * about.held_out)
+            spread = {(2 * n + 1) * len(drawn) // (2 * checks) for n in range(checks)}
+            picks = [Pick(name, None, CHECK if n in spread else WAITING, n in spread) for n, name in enumerate(drawn)]
+            settings = {"asked": about.batch_size, "held_out": about.held_out, "waiting": True}
+            last = self._fold.last
+            self.store.add_batch(Proposal(picks, "random", seed=about.seed, settings=settings, after_event=last))
+        self.learn()
+
+    def _fillers(self, person: str, count: int, queued: set[str]) -> list[str]:
+        """Items for people who are faster than the background process: what the model is least sure of, or any."""
+        if not self._known.batches:
+            return []
+        order = self._shuffled if self._known.doubtful is None else self._known.doubtful
+        found: list[str] = []
+        for place in order.tolist():
+            name = self.items.ids[place]
+            if name not in queued and not self._empty[place] and self._open(name, person):
+                found.append(name)
+                if len(found) >= count:
+                    return found
+        return found + [name for name in self._skipped(person) if name not in queued]
+
+    @property
+    def impatient(self) -> bool:
+        """Whether people have waited long enough for the first batch."""
+        return time.monotonic() - self._started > _PATIENCE
+
+    def _skipped(self, person: str) -> Iterator[str]:
+        """Items that this person put off, once nothing else is left."""
+        for name, current in self._fold.items.items():
+            mine = current.by(person)
+            if current.label is None and mine is not None and mine.kind == "skip" and name in self.items.position:
+                yield name
+
+    def why(self, item: str) -> str:
+        """Why an item is offered, without what the model thinks it is."""
+        pick = self._known.picks.get(item)
+        if pick is not None:
+            return before_label(pick.why)
+        if item in self._fold.items:
+            return AGAIN
+        return WAITING if self._known.predicted is None else BETWEEN
+
+    def shown(self, item: str) -> dict[str, Any]:
+        """An item as the page gets it."""
+        place = self.items.position[item]
+        shown: dict[str, Any] = {"id": item, "place": place, "why": self.why(item)}
+        current = self._fold.items.get(item)
+        if current is not None and current.label is not None:
+            shown["label"] = current.label
+        if self.items.files is not None:
+            shown["image"] = f"/image/{place}"
+        if self.items.texts is not None:
+            text = self.items.texts[place]
+            shown["text"] = text[:_BEGINNING]
+            shown["more"] = max(0, len(text) - _BEGINNING)
+        elif self.items.files is None:
+            shown["text"] = self.items.shown(item)
+            shown["more"] = 0
+        return shown
+
+    # Answers
+
+    def answer(self, person: str, given: Sequence[Said]) -> tuple[list[str], dict[str, str]]:
+        """Store answers.
+
+        Args:
+            person: who.
+            given: what they said.
+        Returns:
+            The requests that are on the disk now, and why others are refused.
+        """
+        self._seen[person] = time.monotonic()
+        refused: dict[str, str] = {}
+        events = []
+        for said in given:
+            event = Event(said.kind, said.item, said.label, person, self._origin(said), request_id=said.request)
+            reason = self._refusal(event)
+            if reason is None:
+                events.append(event)
+            else:
+                refused[said.request] = reason
+        stored = []
+        for event, found in zip(events, self.store.append(*events), strict=True):
+            if (found.item, found.kind, found.label, found.person) == (event.item, event.kind, event.label, person):
+                stored.append(found.request_id or "")
+            else:
+                refused[event.request_id or ""] = "another answer was sent under the same name"
+        self.refresh()
+        return stored, refused
+
+    @staticmethod
+    def _origin(said: Said) -> str:
+        return "review" if said.kind == "correct" else "page"
+
+    def _refusal(self, event: Event) -> str | None:
+        if event.kind not in KINDS or event.item not in self.items.position:
+            return f"there is no item {event.item!r}"
+        if event.label is not None and event.label not in self._fold.classes:
+            self.refresh()
+            if event.label not in self._fold.classes:
+                return f"there is no class {event.label!r}"
+        try:
+            event.check()
+        except LabelError as error:
+            return str(error)
+        return None
+
+    def model_says(self, item: str) -> dict[str, Any] | None:
+        """What the newest model says about an item: the class, and its share."""
+        predicted, place = self._known.predicted, self.items.position.get(item)
+        if predicted is None or place is None or place >= len(predicted.ids) or predicted.ids[place] != item:
+            return None
+        row = predicted.probs[place]
+        best = int(row.argmax())
+        return {"label": predicted.classes[best], "share": round(float(row[best]), 4)}
+
+    # Where things stand
+
+    def status(self) -> dict[str, Any]:
+        """Numbers for the margin of the page."""
+        counts, fold, known = self.counts(), self._fold, self._known
+        batch = known.batches[-1] if known.batches else None
+        model = known.models[-1] if known.models else None
+        return {
+            "classes": fold.classes,
+            "balance": [[name, counts[name]] for name in fold.classes],
+            "labels": sum(counts.values()),
+            "items": len(self.items),
+            "batch": None if batch is None else self._batch_progress(batch),
+            "model": None
+            if model is None
+            else {
+                "number": model.number,
+                "labels": model.labels,
+                "checked": model.checked,
+                "accuracy": model.accuracy,
+                "low": model.low,
+                "high": model.high,
+            },
+            "people": self.people_here(),
+        }
+
+    def _batch_progress(self, batch: Proposal) -> dict[str, int]:
+        done = sum(_done(self._fold.items.get(item)) for item in batch.ids)
+        return {"number": batch.number, "done": done, "total": len(batch.ids)}
+
+
+def _done(current: Current | None) -> bool:
+    return current is not None and (current.label is not None or bool(current.answers))

@@ -1,0 +1,401 @@
+"""The store: an append-only log of events, and batches, models, leases and people beside it."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from poolwise.errors import FileError, StateError
+from poolwise.labelling.store import leases, migrations, people, schema
+from poolwise.labelling.store.databases import Database, open_database
+from poolwise.labelling.store.events import Current, Event, Fold
+from poolwise.labelling.store.records import Known, ModelRecord, Person, Pick, Proposal
+from poolwise.labelling.store.sqlite import write_single
+
+# Values in one statement; SQLite takes 32,766 of them.
+_VALUES = 500
+
+_EVENT = ("id", "kind", "item", "label", "person", "origin", "at", "request_id")
+
+
+@dataclass
+class _Request:
+    """Events that a thread wants to be stored."""
+
+    events: Sequence[Event]
+    check: Callable[[Fold], None] | None = None
+    stored: list[Event] = field(default_factory=list)
+    error: BaseException | None = None
+    done: bool = False
+
+
+class Store:
+    """What people did, on the disk: when a call returns, what it stored survives a crash.
+
+    Several threads and processes may use one store at once. Nothing in the log is ever changed: the current labels
+    follow from the events.
+
+    Example:
+        >>> with Store.open("labels.db") as store:
+        ...     _ = store.append(Event("class", label="cat"), Event("label", "1.png", "cat", person="anna"))
+        ...     store.current()["1.png"].label, store.classes()
+        ('cat', ['cat'])
+    """
+
+    def __init__(self, database: Database, project: str = "") -> None:
+        self._database, self._project = database, project
+        self._fold, self._folding = Fold(), threading.Lock()
+        self._waiting: list[_Request] = []
+        self._turn, self._committing = threading.Condition(), False
+        with database.reading() as connection:
+            current = migrations.is_current(connection, project)
+        if not current:
+            with database.writing() as connection:
+                migrations.prepare(connection, project, database.where)
+
+    @classmethod
+    def open(cls, place: str | Path, project: str = "") -> Self:
+        """Open a store, made if there is none, and brought up to date if it is of an earlier version.
+
+        Args:
+            place: a file for SQLite, or `postgresql://user@host/database`.
+            project: the id of the project that it belongs to; a store of another project is refused.
+        """
+        database = open_database(place)
+        try:
+            return cls(database, project)
+        except BaseException:
+            database.close()
+            raise
+
+    @property
+    def where(self) -> str:
+        """The file, or the URL without its password."""
+        return self._database.where
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def backup(self, path: str | Path) -> None:
+        """Write a copy of the whole store to a new SQLite file, as it is at one moment.
+
+        Args:
+            path: the file, which must not exist yet.
+        """
+        target = Path(path)
+        if target.exists():
+            raise FileError(f"{target}: is there already. Name a file that is not.")
+        with TemporaryDirectory(dir=target.absolute().parent) as folder:
+            place = Path(folder) / "copy.db"
+            with Store.open(place, self._project) as copy:
+                self._copy_to(copy)
+            write_single(place, target)
+
+    def _copy_to(self, other: "Store") -> None:
+        with self._database.reading() as here, other._database.writing() as there:
+            for table in schema.metadata.sorted_tables:
+                there.execute(sa.delete(table))
+                rows = [dict(row._mapping) for row in here.execute(sa.select(table))]
+                if rows:
+                    there.execute(sa.insert(table), rows)
+
+    # Events
+
+    def append(self, *events: Event, check: Callable[[Fold], None] | None = None) -> list[Event]:
+        """Store events in one transaction: all of them, or none.
+
+        Args:
+            events: what happened. Where a `request_id` is known already, the stored event is returned instead.
+            check: called with the current state before anything is stored, while nobody else can write; an error that
+                it raises stops the transaction.
+        Returns:
+            The events as they are stored, with their numbers, in the order given.
+        """
+        for event in events:
+            event.check()
+        request = _Request(events, check)
+        with self._turn:
+            self._waiting.append(request)
+            self._turn.wait_for(lambda: request.done or not self._committing)
+            if not request.done:  # this thread stores what all the others wait for: one transaction for many
+                self._committing = True
+        if not request.done:
+            self._commit()
+        if request.error is not None:
+            raise request.error
+        return request.stored
+
+    def decide(self, plan: Callable[[Fold], Sequence[Event]]) -> list[Event]:
+        """Store events that depend on what is there; nobody else can write in between.
+
+        Args:
+            plan: the events, from the current state. An error that it raises stops the transaction.
+        """
+        with self._database.writing() as connection:
+            with self._folding:
+                events = plan(self._catch_up(connection))
+            for event in events:
+                event.check()
+            return self._insert(connection, [_Request(events)])[0].stored
+
+    def _commit(self) -> None:
+        """Store all that waits; an error in one request is that of this request alone."""
+        with self._turn:
+            requests, self._waiting = self._waiting, []
+        try:
+            with self._database.writing() as connection:
+                self._insert(connection, requests)
+        except BaseException as error:
+            for request in requests:
+                request.error = request.error or error
+        finally:
+            with self._turn:
+                for request in requests:
+                    request.done = True
+                self._committing = False
+                self._turn.notify_all()
+
+    def _insert(self, connection: sa.Connection, requests: "Sequence[_Request]") -> "Sequence[_Request]":
+        names = [event.request_id for request in requests for event in request.events if event.request_id]
+        known = self._known_requests(connection, names)
+        number, now, fresh = self._last_event(connection), time.time(), []
+        for request in requests:
+            if request.check is not None and not all(event.request_id in known for event in request.events):
+                try:
+                    with self._folding:
+                        request.check(self._catch_up(connection))
+                except Exception as error:
+                    request.error = error
+                    continue
+            for event in request.events:
+                added = known.get(event.request_id) if event.request_id is not None else None
+                if added is None:
+                    number += 1
+                    added = replace(event, id=number, at=now if event.at is None else event.at)
+                    fresh.append({name: getattr(added, name) for name in _EVENT})
+                    if added.request_id is not None:
+                        known[added.request_id] = added
+                request.stored.append(added)
+        if fresh:  # last, so that no check sees events that are not committed yet
+            connection.execute(sa.insert(schema.events), fresh)
+        return requests
+
+    def events(self, after: int = 0) -> list[Event]:
+        """The events with a number above `after`, in order."""
+        with self._database.reading() as connection:
+            return self._events(connection, after)
+
+    def last_event(self) -> int:
+        """The number of the last event; 0 if there is none."""
+        with self._database.reading() as connection:
+            return self._last_event(connection)
+
+    def fold(self) -> Fold:
+        """The current labels and classes, as of one moment; a copy."""
+        with self._database.reading() as connection, self._folding:
+            now = self._catch_up(connection)
+            return Fold(now.last, dict(now.items), list(now.classes))
+
+    def current(self) -> dict[str, Current]:
+        """What is known about each item that somebody has said something about, by its id."""
+        return self.fold().items
+
+    def classes(self) -> list[str]:
+        """The classes, in the order of their creation."""
+        return self.fold().classes
+
+    def _catch_up(self, connection: sa.Connection) -> Fold:
+        """Add what is new to the current labels; events that a transaction has not committed yet never get there."""
+        return self._fold.add(self._events(connection, self._fold.last))
+
+    @staticmethod
+    def _events(connection: sa.Connection, after: int) -> list[Event]:
+        columns = [schema.events.c[name] for name in _EVENT]
+        query = sa.select(*columns).where(schema.events.c.id > after).order_by(schema.events.c.id)
+        return [Event(**row._mapping) for row in connection.execute(query)]
+
+    @staticmethod
+    def _last_event(connection: sa.Connection) -> int:
+        return connection.execute(sa.select(sa.func.max(schema.events.c.id))).scalar() or 0
+
+    @staticmethod
+    def _known_requests(connection: sa.Connection, requests: Sequence[str]) -> dict[str | None, Event]:
+        columns, found = [schema.events.c[name] for name in _EVENT], {}
+        for start in range(0, len(requests), _VALUES):
+            part = requests[start : start + _VALUES]
+            for row in connection.execute(sa.select(*columns).where(schema.events.c.request_id.in_(part))):
+                found[row.request_id] = Event(**row._mapping)
+        return found
+
+    # Items
+
+    def items(self) -> dict[str, Known]:
+        """The items of the data, as they were last seen, by their ids."""
+        columns = [schema.items.c[name] for name in ("id", "position", "digest", "stamp")]
+        with self._database.reading() as connection:
+            return {row.id: Known(*row) for row in connection.execute(sa.select(*columns))}
+
+    def set_items(self, items: Iterable[Known]) -> None:
+        """Keep how items are now: new ones, changed ones, and with position -1 those that are gone."""
+        rows = [vars(item) for item in items]
+        with self._database.writing() as connection:
+            for start in range(0, len(rows), _VALUES):
+                part = rows[start : start + _VALUES]
+                connection.execute(sa.delete(schema.items).where(schema.items.c.id.in_([row["id"] for row in part])))
+                connection.execute(sa.insert(schema.items), part)
+
+    # Batches and models
+
+    def add_batch(self, proposal: Proposal) -> Proposal:
+        """Store a batch; it is returned with its number."""
+        with self._database.writing() as connection:
+            number = (connection.execute(sa.select(sa.func.max(schema.batches.c.number))).scalar() or 0) + 1
+            added = replace(proposal, number=number, at=proposal.at or time.time())
+            row = {"number": number, "at": added.at, "after_event": added.after_event, "model": added.model}
+            connection.execute(sa.insert(schema.batches).values(**row, details=added.details()))
+            picks = [{"batch": number, "rank": n, **vars(pick)} for n, pick in enumerate(added.picks)]
+            if picks:
+                connection.execute(sa.insert(schema.picks), picks)
+        return added
+
+    def batches(self, last: int | None = None) -> list[Proposal]:
+        """The batches, oldest first.
+
+        Args:
+            last: only this many, the newest ones.
+        """
+        query = sa.select(schema.batches).order_by(schema.batches.c.number.desc())
+        with self._database.reading() as connection:
+            rows = list(connection.execute(query if last is None else query.limit(last)))
+            first = min((row.number for row in rows), default=0)
+            picks: dict[int, list[Pick]] = {row.number: [] for row in rows}
+            found = sa.select(schema.picks).where(schema.picks.c.batch >= first)
+            for row in connection.execute(found.order_by(schema.picks.c.batch, schema.picks.c.rank)):
+                picks[row.batch].append(Pick(row.item, row.score, row.why, row.check))
+        return [
+            Proposal(
+                picks[row.number],
+                model=row.model,
+                after_event=row.after_event,
+                at=row.at,
+                number=row.number,
+                **self._json(row.details),
+            )
+            for row in reversed(rows)
+        ]
+
+    def check_items(self) -> set[str]:
+        """The items that were drawn at random to measure models, and are never trained on."""
+        with self._database.reading() as connection:
+            return set(connection.execute(sa.select(schema.picks.c.item).where(schema.picks.c.check)).scalars())
+
+    def add_model(self, record: ModelRecord) -> ModelRecord:
+        """Store what is known about a model; it is returned with its number."""
+        with self._database.writing() as connection:
+            number = (connection.execute(sa.select(sa.func.max(schema.models.c.number))).scalar() or 0) + 1
+            added = replace(record, number=number, at=record.at or time.time())
+            connection.execute(sa.insert(schema.models).values(number=number, at=added.at, details=added.as_json()))
+        return added
+
+    def models(self, last: int | None = None) -> list[ModelRecord]:
+        """The models, oldest first; their accuracies by `labels` are the learning curve.
+
+        Args:
+            last: only this many, the newest ones.
+        """
+        query = sa.select(schema.models).order_by(schema.models.c.number.desc())
+        with self._database.reading() as connection:
+            rows = list(connection.execute(query if last is None else query.limit(last)))
+        return [ModelRecord(at=row.at, number=row.number, **self._json(row.details)) for row in reversed(rows)]
+
+    def _json(self, text: str) -> dict[str, Any]:
+        try:
+            return dict(json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise FileError(f"{self.where}: damaged ({error}). Restore it from a copy.") from error
+
+    # Leases
+
+    def lease(
+        self,
+        person: str,
+        count: int,
+        seconds: float,
+        queue: Sequence[str],
+        *,
+        most: Callable[[str], int] = lambda item: 1,
+        now: float | None = None,
+    ) -> list[str]:
+        """Give a person items to work on. What they have already comes first; items of others are left out.
+
+        Args:
+            person: who.
+            count: how many items they want to have.
+            seconds: how long; after that, items of a person who has gone come back.
+            queue: the items that this person could do, the most useful first.
+            most: how many people may have an item at once.
+            now: the time, in seconds since 1970.
+        """
+        now = time.time() if now is None else now
+        with self._database.reading() as connection:  # most of the time nothing has to be written
+            held = leases.held(connection, person, now + seconds / 2)
+        wanted = set(queue)
+        if len(held) >= count and wanted.issuperset(held):
+            return held[:count]
+        with self._database.writing() as connection:
+            return leases.lease(connection, person, count, now + seconds, now, queue, most)
+
+    def renew(self, person: str, seconds: float, now: float | None = None) -> int:
+        """Keep the items of a person for longer; returns how many they still have."""
+        now = time.time() if now is None else now
+        with self._database.writing() as connection:
+            return leases.renew(connection, person, now + seconds, now)
+
+    def release(self, person: str, items: Sequence[str] | None = None) -> None:
+        """Give items back; all of a person by default."""
+        with self._database.writing() as connection:
+            leases.release(connection, person, items)
+
+    def leased(self, now: float | None = None) -> dict[str, list[str]]:
+        """The items that each person has now."""
+        with self._database.reading() as connection:
+            return leases.listed(connection, time.time() if now is None else now)
+
+    # People
+
+    def add_person(self, name: str) -> str:
+        """Add a person, or give one a new token; returns the token, of which only a hash is stored."""
+        with self._database.writing() as connection:
+            return people.add(connection, name, time.time())
+
+    def person_of(self, token: str) -> str | None:
+        """The name of the person with this token; None if there is none, or if it was revoked."""
+        with self._database.reading() as connection:
+            return people.find(connection, token)
+
+    def revoke(self, name: str) -> None:
+        """End a person's access. Their labels stay."""
+        with self._database.writing() as connection:
+            if not people.revoke(connection, name, time.time()):
+                raise StateError(f"nobody called {name!r} has access.")
+
+    def people(self) -> list[Person]:
+        """Everybody who has or had access, in the order in which they were added."""
+        with self._database.reading() as connection:
+            return people.listed(connection)

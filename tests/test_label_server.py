@@ -1,0 +1,199 @@
+"""The server as a process: killed under load, ended, started twice, and with fifty people."""
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import httpx
+import pytest
+from labelling_server import ROOT, Page, command, connect, events_of, free_port, write_texts
+
+long = pytest.mark.skipif(not os.environ.get("POOLWISE_LONG"), reason="takes minutes: set POOLWISE_LONG=1 to run it")
+
+
+def children(process):
+    """The ids of the processes that the threads of a process have started."""
+    return [
+        int(child) for path in Path(f"/proc/{process}/task").glob("*/children") for child in open_text(path).split()
+    ]
+
+
+def open_text(path):
+    with open(path) as file:
+        return file.read()
+
+
+def runs(process):
+    try:
+        return open_text(f"/proc/{process}/stat").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(met, seconds=30.0):
+    until = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.05)
+
+
+class Annotator(threading.Thread):
+    """Somebody who labels without a break, keeps what is not confirmed, and sends it again, as the script does."""
+
+    def __init__(self, address, number):
+        super().__init__(daemon=True)
+        self.address, self.number = address, number
+        self.acknowledged, self.sent = {}, {}
+        self.stopping = threading.Event()
+        self.problem = None
+
+    def run(self):
+        try:
+            with connect(self.address) as client:
+                page = None
+                waiting = []
+                while not self.stopping.is_set():
+                    try:
+                        page = page or self._enter(client)
+                        if page is None:
+                            continue
+                        for item in page.work(3):
+                            request = os.urandom(8).hex()
+                            answer = {"request": request, "item": item["id"], "kind": "label", "label": "cat"}
+                            self.sent[request] = item["id"]
+                            waiting.append(answer)
+                        result = page.post("/api/answers", {"answers": waiting})
+                        assert result.status_code == 200, result.text
+                        for request in result.json()["stored"]:
+                            self.acknowledged[request] = self.sent[request]
+                        waiting = [one for one in waiting if one["request"] not in self.acknowledged]
+                    except httpx.TransportError:
+                        time.sleep(0.05)  # the server is away; everything is sent again
+        except Exception as error:
+            self.problem = error
+
+    def _enter(self, client):
+        page = Page(client)
+        return page if page.token else None
+
+
+def kill_again_and_again(folder, times, people=3, texts=4_000):
+    """Kill a server under load; what was acknowledged must be in the log, and everything at most once."""
+    data = write_texts(folder, [f"text {n}" for n in range(texts)])
+    port, crew, workers = free_port(), [], []
+    for turn in range(times):
+        with command(data, "--classes", "cat,dog", "--encoder", "tfidf", "--port", port, home=folder) as (
+            server,
+            address,
+            _,
+        ):
+            if not crew:
+                crew = [Annotator(address, n) for n in range(people)]
+                for one in crew:
+                    one.start()
+            before = sum(len(one.acknowledged) for one in crew)
+            wait_until(lambda: sum(len(one.acknowledged) for one in crew) > before + 5)  # noqa: B023
+            time.sleep(0.03 * (turn % 7))
+            workers += children(server.pid)
+            os.kill(server.pid, signal.SIGKILL)
+            server.wait()
+    for one in crew:
+        one.stopping.set()
+    for one in crew:
+        one.join(30)
+        assert one.problem is None, one.problem
+    assert workers
+    wait_until(lambda: not any(map(runs, workers)))
+    events = [event for event in events_of(data) if event.kind == "label"]
+    stored = Counter(event.request_id for event in events)
+    acknowledged = {request: item for one in crew for request, item in one.acknowledged.items()}
+    assert max(stored.values()) == 1
+    assert {event.request_id: event.item for event in events if event.request_id in acknowledged} == acknowledged
+    assert not set(stored) - {request for one in crew for request in one.sent}
+    return len(acknowledged)
+
+
+@pytest.mark.slow
+def test_killed_under_load_nothing_is_lost_and_nothing_doubled(tmp_path):
+    assert kill_again_and_again(tmp_path, 2) > 10
+
+
+@pytest.mark.slow
+@long
+@pytest.mark.timeout(3_600)
+def test_killed_fifty_times(tmp_path):
+    print(kill_again_and_again(tmp_path, 50, texts=30_000), "labels were acknowledged")
+
+
+@pytest.mark.slow
+def test_a_second_server_says_where_the_first_is_and_ctrl_c_ends_all(tmp_path):
+    import subprocess
+    import sys
+
+    data = write_texts(tmp_path)
+    with command(data, "--classes", "cat,dog", "--encoder", "tfidf", home=tmp_path) as (server, address, said):
+        assert "Label here: http://localhost:" in said
+        wait_until(lambda: children(server.pid))
+        workers = children(server.pid)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)}
+        second = subprocess.run(
+            [sys.executable, "-m", "poolwise", "label", data], capture_output=True, text=True, env=environment, cwd=ROOT
+        )
+        assert second.returncode == 2
+        assert f"served already, at {address}/ (process {server.pid}" in second.stderr
+        assert "Traceback" not in second.stderr
+        with connect(address) as client:
+            Page(client).say("0", "cat")
+            os.kill(server.pid, signal.SIGINT)
+            assert server.wait(30) == 0
+        assert "Every label is saved" in server.stdout.read()
+        wait_until(lambda: not any(map(runs, workers)))
+    assert not (tmp_path / "texts.csv.poolwise" / "server" / "running.json").exists()
+    assert [event.item for event in events_of(data) if event.kind == "label"] == ["0"]
+
+
+def percentile(times, share):
+    return sorted(times)[min(len(times) - 1, int(share * len(times)))]
+
+
+@pytest.mark.slow
+@long
+def test_fifty_annotators_for_a_minute(tmp_path):
+    """One answer per second and person, while a model trains; the slowest in a hundred answers take below 200 ms."""
+    data = write_texts(tmp_path, [f"text {n} about {'cats' if n % 2 else 'dogs'}" for n in range(8_000)])
+    times, problems = [], []
+    with command(data, "--classes", "cat,dog", "--encoder", "tfidf", home=tmp_path) as (_, address, _):
+
+        def annotate(number):
+            try:
+                with connect(address) as client:
+                    page, items = Page(client), []
+                    time.sleep(number / 50)
+                    until = time.monotonic() + 60
+                    while time.monotonic() < until:
+                        began = time.perf_counter()
+                        if len(items) < 5:
+                            known = {item["id"] for item in items}
+                            items += [item for item in page.work(16) if item["id"] not in known]
+                            times.append(time.perf_counter() - began)
+                        if items:
+                            began = time.perf_counter()
+                            answer = page.say(items.pop(0)["id"], "cat" if number % 2 else "dog")
+                            times.append(time.perf_counter() - began)
+                            assert answer.status_code == 200, answer.text
+                        time.sleep(max(0.0, 1 - (time.perf_counter() - began)))
+            except Exception as error:
+                problems.append(error)
+
+        crew = [threading.Thread(target=annotate, args=(n,)) for n in range(50)]
+        for one in crew:
+            one.start()
+        for one in crew:
+            one.join()
+    assert not problems
+    shown = ", ".join(f"{share:.0%} {1000 * percentile(times, share):.0f} ms" for share in (0.5, 0.95, 0.99))
+    print(f"{len(times):,} answers: {shown}, slowest {1000 * max(times):.0f} ms")
+    assert percentile(times, 0.99) < 0.2
