@@ -207,7 +207,7 @@ def test_a_stochastic_method_that_ignores_its_seed_is_caught():
 
 def test_a_sound_method_passes_every_rule(global_state):
     checked = check_method(uncertainty)
-    assert checked == [name for name in RULES if name != "evaluation"]
+    assert checked == [name for name in RULES if name != "evaluation" and not name.startswith("labelled")]
 
 
 def test_a_sound_method_breaks_nothing_that_it_is_not_blamed_for():

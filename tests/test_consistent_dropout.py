@@ -1,6 +1,9 @@
 """MC dropout: one mask a sample for all examples, against full passes, whatever a network does."""
 
 import gc
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -73,6 +76,33 @@ def test_threads_do_not_matter_to_the_last_bit(monkeypatch):
         assert torch.get_num_threads() == threads
     assert torch.equal(results[0], results[1])
     assert torch.equal(results[0], results[2])
+
+
+def test_new_threads_do_not_split_operations():
+    program = """
+import sys
+import torch
+from torch import nn
+import poolwise as pw
+from poolwise.posteriors import networks
+networks._ROWS = 5
+sys.setswitchinterval(1e-6)  # so that threads meet in every place
+torch.manual_seed(0)
+network = nn.Sequential(nn.Flatten(), nn.Linear(100, 20), nn.Dropout(0.5), nn.ReLU(), nn.Linear(20, 3))
+x = torch.randn(640, 1, 10, 10)
+def predicted(threads):
+    torch.set_num_threads(threads)
+    found = pw.mc_dropout(network, x, 3, embeddings=True)
+    return found.embeddings, found.numpy()
+expected = predicted(1)
+for _ in range(20):
+    for found, wanted in zip(predicted(4), expected):
+        assert (found == wanted).all()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "OMP_NUM_THREADS": "4"}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_samples_layers_and_seeds_differ():

@@ -321,14 +321,16 @@ def test_a_state_of_version_0_1_is_opened(tmp_path):
 
 def as_version_0_1(folder):
     """Take away what version 0.1 did not write."""
-    for path in [*folder.glob("rows-*"), *folder.glob(".lock*")]:
+    for path in [*folder.glob("rows-*"), *folder.glob("history-*"), *folder.glob(".lock*")]:
         path.unlink()
     state = json.loads((folder / "learner.json").read_text())
-    for name in ("checksum", "format", "files", "fingerprint", "saved"):
+    for name in ("checksum", "format", "files", "fingerprint", "saved", "history", "outdated", "model_classes"):
         del state[name]
+    for name in ("rejected", "reasons", "class_names", "added_classes"):
+        del state["pool"][name]
     del state["settings"]["agreement"]
     for entry in (*state["rounds"], state["query"], state["trained"]):
-        for name in ("origin", "tracked"):
+        for name in ("origin", "tracked", "made_by", "ids"):
             if entry is not None:
                 entry.pop(name, None)
     (folder / "learner.json").write_text(json.dumps(state))

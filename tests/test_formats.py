@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from data_files import everything
+from data_files import CONFIG, everything
 
 import poolwise as pw
 from poolwise import errors
@@ -67,7 +67,10 @@ def test_a_package_adds_a_format(package, lines, tmp_path):
     with pytest.raises(errors.ParameterError, match=r"takes no 'separator'\. It takes mark"):
         open_data(lines, separator=";")
     (tmp_path / "x.broken").write_text("")
-    with pytest.raises(errors.FileError, match=r"x.broken: read_rows cannot read it \(OSError: the disk is on fire\)"):
+    with pytest.raises(
+        errors.FileError,
+        match=r"x.broken: read_rows cannot read it \(OSError: the disk is on fire; in shop_formats:read_rows, ",
+    ):
         open_data(tmp_path / "x.broken")
     (tmp_path / "x.gone").write_text("")
     with pytest.raises(errors.ParameterError, match="'shop_formats:nothing' cannot be loaded"):
@@ -82,22 +85,6 @@ def test_two_packages_with_one_format(package, lines):
     with pytest.raises(errors.FileError, match="several installed packages: elsewhere:read, shop_formats:read_lines"):
         open_data(lines)
     assert len(open_data(lines, reader="shop_formats:read_lines")) == 40
-
-
-CONFIG = """
-name = "shop"
-seeds = 1
-[data]
-path = "{path}"
-{more}
-[posterior]
-kind = "committee"
-members = 2
-[acquisition]
-methods = ["random"]
-batch_size = 4
-labels = 8
-"""
 
 
 def test_experiments_read_it(package, lines, tmp_path, run):

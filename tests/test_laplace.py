@@ -99,7 +99,9 @@ def test_prior_precision_stays_in_its_range():
 
 def test_samples_are_draws_of_the_last_layer(global_state):
     data = inputs(), LABELS
-    posterior = pw.posteriors.Laplace(mlp, 4000, training=QUICK, prior_precision=2.0).fit(data, seed=3)
+    posterior = pw.posteriors.Laplace(mlp, 4000, curvature="full", training=QUICK, prior_precision=2.0).fit(
+        data, seed=3
+    )
     assert posterior.curvature == "full"
     network = posterior.network
     with torch.no_grad():
@@ -154,6 +156,33 @@ def test_it_gets_less_sure_far_away_and_surer_with_more_labels():
     )
 
 
+def test_the_default_is_kronecker_and_auto_is_full_where_it_is_small():
+    data = inputs(), LABELS
+    assert pw.posteriors.Laplace(mlp, 5, training=QUICK).fit(data).curvature == "kronecker"
+    assert pw.posteriors.Laplace(mlp, 5, training=QUICK, curvature="auto").fit(data).curvature == "full"
+
+
+@pytest.mark.parametrize("precision", [0.5, 1.0, 4.0])
+def test_the_evidence_is_close_to_the_integral_it_approximates(precision):
+    """Two weights, so that `∫ p(labels | θ) N(θ; 0, I/τ) dθ` can be summed on a grid."""
+    draw = torch.Generator().manual_seed(0)
+    features = torch.randn(25, 1, generator=draw, dtype=torch.float64)
+    labels = (features[:, 0] + torch.randn(25, generator=draw, dtype=torch.float64) > 0).long()
+    side = torch.linspace(-8, 8, 801, dtype=torch.float64)
+    grid = torch.cartesian_prod(side, side)  # [G, 2], the two rows of a [2, 1] layer
+    log_probs = (features[:, 0, None, None] * grid).log_softmax(2)  # [n, G, 2]
+    log_likelihood = log_probs[torch.arange(25), :, labels].sum(0)
+    log_prior = math.log(precision / (2 * math.pi)) - precision / 2 * grid.square().sum(1)
+    exact = float((log_likelihood + log_prior).logsumexp(0)) + 2 * math.log(float(side[1] - side[0]))
+    best = int((log_likelihood + log_prior).argmax())
+    weights = grid[best][:, None]
+    found = Full.of(features, (features @ weights.T).softmax(1))
+    approximate = curvature.log_evidence(
+        float(log_likelihood[best]), found.eigenvalues, float(weights.square().sum()), precision
+    )
+    assert approximate == pytest.approx(exact, abs=0.05)
+
+
 def test_large_layers_take_the_kronecker_curvature():
     assert curvature.fits_full(100, 129, 10)
     assert curvature.fits_full(100, 513, 10)
@@ -162,7 +191,7 @@ def test_large_layers_take_the_kronecker_curvature():
     n, D, C = 300, 1000, 100
     features = torch.randn(n, D, generator=torch.Generator().manual_seed(0)) * 3
     head = nn.Linear(D, C)
-    posterior = pw.posteriors.Laplace(head, 20, train=False).fit((features, torch.arange(n) % C))
+    posterior = pw.posteriors.Laplace(head, 20, train=False, curvature="auto").fit((features, torch.arange(n) % C))
     assert posterior.curvature == "kronecker"
     result = values(posterior.predict(features[:10]))
     assert result.shape == (10, 20, C)

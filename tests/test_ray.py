@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from pools import features, pool
+from test_documents import blocks, run_page
 from test_experiments import TINY
 from torch import nn
 
@@ -31,7 +33,10 @@ from poolwise.predictions import ShardWriter
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'poolwise[ray]'")
 
+ROOT = Path(__file__).parents[1]
+
 pytestmark = [
+    pytest.mark.xdist_group("ray"),
     pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -52,6 +57,18 @@ def write(folder, x, shards, dtype="float32", embeddings=None):
             part = writer.rows(number)
             writer.put(number, x[part], None if embeddings is None else embeddings[part])
     return folder
+
+
+def test_the_page_on_clusters_and_its_example_run(tmp_path, monkeypatch, run, capsys):
+    page = ROOT / "docs" / "howto" / "cluster.md"
+    run_page(page.name, blocks(page.read_text()), run)
+    capsys.readouterr()
+    (tmp_path / "example").mkdir()
+    monkeypatch.chdir(tmp_path / "example")
+    monkeypatch.setattr(sys, "argv", ["cluster.py"])
+    with torch.random.fork_rng():  # the script seeds the global state
+        runpy.run_path(str(ROOT / "examples" / "cluster.py"), run_name="__main__")
+    assert capsys.readouterr().out.strip()
 
 
 def same(one, other):
@@ -544,3 +561,38 @@ def test_predictions_in_ray_have_the_manners_of_an_array():
         np.testing.assert_array_equal(np.asarray(held[key]), here[key].numpy())
     assert sum(len(block) for block in held) == 60
     same(pw.select(held[20:], 5), pw.select(here[20:], 5))
+
+
+# What is labelled already
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_labelled_points_reach_a_method_on_a_cluster(shards, tmp_path):
+    x, z = pool(60, 4, 3), features(60)
+    known = {"labelled_embeddings": features(7, seed=1), "labels": np.arange(7) % 3}
+    known["labelled_predictions"] = pool(7, 4, 3, seed=1)
+
+    def rule(task):
+        assert len(task.labelled_predictions) == len(task.labels) == 7
+        near = task.labelled_embeddings[task.labels == 1].mean(0)
+        return task.scores(lambda block: block.probs.mean(1)[:, 0]) + np.abs(task.embeddings - near).sum(1)
+
+    needs = ("predictions", "embeddings", "labelled_embeddings", "labelled_predictions", "labels")
+    method = pw.selection.registry._made(rule, "rule", "A rule.", needs=needs)
+    spread = cluster.spread(pw.Predictions.open(write(tmp_path / "p", x, shards, embeddings=z)))
+    same(pw.select(spread, 8, method, **known), pw.select(x, 8, method, embeddings=z, **known))
+
+
+def test_experiments_on_a_cluster_start_without_labels(tmp_path):
+    text = TINY.replace("initial_per_class = 1", 'first = "coreset"').replace("labels = 25", "labels = 10")
+    (tmp_path / "tiny.toml").write_text(text.replace("seeds = 2", "seeds = 1"))
+    config = read_config(tmp_path / "tiny.toml")
+    execute_all(config, tmp_path / "here")
+    cluster.execute_all(config, tmp_path / "there")
+    for folder in sorted((tmp_path / "here").rglob("rounds.jsonl")):
+        one, other = (
+            [{**json.loads(line), "seconds": 0} for line in path.read_text().splitlines()]
+            for path in (folder, tmp_path / "there" / folder.relative_to(tmp_path / "here"))
+        )
+        assert one == other
+        assert one[0]["origin"] == "first"

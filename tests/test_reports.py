@@ -15,8 +15,9 @@ from scipy import stats
 from sklearn.datasets import load_digits
 
 from poolwise import errors
-from poolwise.experiments.records import RoundRecord, RunRecord, Setting, read_runs
+from poolwise.experiments.records import RoundRecord, RunRecord, Setting
 from poolwise.experiments.samples import read_texts, read_thumbnails
+from poolwise.experiments.search import read_runs
 from poolwise.reports import make_report, write_report
 from poolwise.reports.archive import write_archive
 from poolwise.reports.comparable import Comparable

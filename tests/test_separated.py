@@ -5,7 +5,7 @@ import io
 import warnings
 
 import pytest
-from data_files import everything, write
+from data_files import CONFIG, everything, write
 
 from poolwise import errors
 from poolwise.data import open_data
@@ -177,25 +177,6 @@ def test_what_was_opened_is_described_in_a_line(tmp_path):
     assert repr(open_data(tmp_path / "t.csv", text="review")) == (
         "OpenedData(1,000 texts; no labels; columns text='review'; ids '0', '1', '2', ...)"
     )
-
-
-CONFIG = """
-name = "mine"
-seeds = 1
-
-[data]
-path = "{path}"
-{more}
-
-[posterior]
-kind = "committee"
-members = 2
-
-[acquisition]
-methods = ["margin"]
-batch_size = 4
-labels = 8
-"""
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-import poolwise
+import poolwise as pw
 from poolwise import errors, storage
 from poolwise.storage import FolderLock, read_json, remove_unfinished, replacing, write_json
 
@@ -153,7 +155,7 @@ def test_a_process_killed_while_it_writes(path):
             os.kill(os.getpid(), signal.SIGKILL)
     """
     command = [sys.executable, "-c", textwrap.dedent(code), str(path)]
-    done = subprocess.run(command, cwd=Path(poolwise.__file__).parents[1], check=False)
+    done = subprocess.run(command, cwd=Path(pw.__file__).parents[1], check=False)
     assert done.returncode == -9
     assert path.read_bytes() == b"old"
     assert len(names(path)) == 2  # the half that was written
@@ -307,6 +309,32 @@ def test_a_folder_that_cannot_be_locked(tmp_path):
 
 def test_nothing_here_needs_unix():
     code = "import sys; sys.modules['fcntl'] = None; import poolwise.storage, poolwise.predictions, poolwise.learning"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(poolwise.__file__).parents[1])
-    sources = [path for path in Path(poolwise.__file__).parent.rglob("*.py") if path.name != "journal.py"]
-    assert not [source for source in sources if "import fcntl" in source.read_text()]
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(pw.__file__).parents[1])
+    sources = [path.read_text() for path in Path(pw.__file__).parent.rglob("*.py")]
+    assert not [source for source in sources if re.search(r"^import fcntl", source, re.MULTILINE)]  # unless it is tried
+
+
+def test_searches_through_folders_give_up(tmp_path, monkeypatch, run):
+    """The whole disk, given by mistake, is not read."""
+    monkeypatch.setattr("poolwise.storage.MOST_EMPTY", 20)
+    for number in range(6):
+        (tmp_path / "disk" / f"{number}" / "deep" / "deeper" / "deepest").mkdir(parents=True)
+    report = run("report", tmp_path / "disk", code=2)
+    assert "stopped after 20 folders in which there is no run. Give the folder that an experiment wrote" in report.err
+    with pytest.raises(errors.FileError, match=r"disk: stopped after 20 folders in which there is no picture\. Give"):
+        pw.data.open_data(tmp_path / "disk")
+    assert "no picture" in run("predict", "--model", _network(tmp_path), tmp_path / "disk", "-o", "preds", code=2).err
+
+
+def test_folders_in_which_something_was_found_do_not_count(tmp_path, monkeypatch):
+    monkeypatch.setattr("poolwise.storage.MOST_EMPTY", 2)
+    for number in range(5):
+        folder = tmp_path / "photos" / "class" / f"{number}"
+        folder.mkdir(parents=True)
+        Image.new("L", (4, 4)).save(folder / "a.png")
+    assert len(pw.data.open_data(tmp_path / "photos")) == 5
+
+
+def _network(folder):
+    torch.save(torch.nn.Linear(2, 2), folder / "net.pt")
+    return folder / "net.pt"

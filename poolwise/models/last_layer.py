@@ -27,26 +27,49 @@ def penultimate(network: nn.Module, inputs: NetworkInputs) -> tuple[Any, Tensor,
         >>> features.shape, layer is network.head
         (torch.Size([2, 5]), True)
     """
-    head = getattr(network, "head", None)
-    layers = [head] if isinstance(head, nn.Linear) else [m for m in network.modules() if isinstance(m, nn.Linear)]
-    seen: list[tuple[nn.Linear, Tensor]] = []
-    caller = threading.get_ident()
+    with LastLayer(network) as last:
+        return last(inputs)
 
-    def keep(layer: nn.Module, arguments: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
-        if threading.get_ident() == caller and isinstance(layer, nn.Linear):
-            seen[:] = [(layer, arguments[0] if arguments else named["input"])]
 
-    handles = [layer.register_forward_pre_hook(keep, with_kwargs=True) for layer in layers]
-    try:
-        with torch.no_grad():
-            output = call(network, inputs)
-    finally:
-        for handle in handles:
-            handle.remove()
-    if not seen:
-        raise ParameterError(
-            f"{type(network).__name__} calls no linear layer, so it has no embeddings. Methods that need embeddings "
-            "want a network that ends in nn.Linear."
+class LastLayer:
+    """Calls a network, from any number of threads, and sees what goes into its last linear layer.
+
+    Hooks are put on the network once, for the length of a `with` block: to add or to remove one while another thread
+    calls the network is not safe.
+
+    Args:
+        network: the network.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+        self._here = threading.local()  # `seen`: the layer that was called last in this thread, and its input
+
+    def __enter__(self) -> "LastLayer":
+        head = getattr(self._network, "head", None)
+        layers = (
+            [head] if isinstance(head, nn.Linear) else [m for m in self._network.modules() if isinstance(m, nn.Linear)]
         )
-    layer, features = seen[0]
-    return output, features.flatten(1), layer
+        self._handles = [layer.register_forward_pre_hook(self._note, with_kwargs=True) for layer in layers]
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def __call__(self, inputs: NetworkInputs) -> tuple[Any, Tensor, nn.Linear]:
+        """The output, `[n, D]` what goes into the last linear layer, and that layer."""
+        self._here.seen = None
+        with torch.no_grad():
+            output = call(self._network, inputs)
+        if self._here.seen is None:
+            raise ParameterError(
+                f"{type(self._network).__name__} calls no linear layer, so it has no embeddings. Methods that need "
+                "embeddings want a network that ends in nn.Linear."
+            )
+        layer, features = self._here.seen
+        self._here.seen = None
+        return output, features.flatten(1), layer
+
+    def _note(self, layer: nn.Module, arguments: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
+        self._here.seen = layer, arguments[0] if arguments else named["input"]

@@ -104,9 +104,10 @@ class BasePosterior(ABC):
             memory: bytes, or a text such as `"2GB"`: predictions that do not fit half of it go to a mapped file.
             report: told about progress.
         """
-        examples, space, path = as_examples(data), budget.parse(memory), None if out is None else Path(out)
+        space, path = budget.parse(memory), None if out is None else Path(out)
         check_path(path)
         self._check_fitted()
+        examples = self._examples(data, space)
         first = self._log_probs(self._read(examples, 0, _FIRST))
         N, (_, K, C) = len(examples), first.shape
         step = max(1, min(_ROWS, min(_LARGEST, space // 16) // (4 * K * C)))
@@ -128,9 +129,9 @@ class BasePosterior(ABC):
 
     def embed(self, data: Any, *, memory: int | str = budget.DEFAULT) -> Array:
         """`[N, D]` float32 embeddings."""
-        examples = as_examples(data)
         self._check_fitted()
-        step = max(1, min(_ROWS, budget.parse(memory) // (1 << 20)))
+        space = budget.parse(memory)
+        examples, step = self._examples(data, space), max(1, min(_ROWS, space // (1 << 20)))
         return np.concatenate([self._embeddings(inputs) for _, inputs in self._batches(examples, step)])
 
     def state(self) -> dict[str, Any]:
@@ -161,6 +162,10 @@ class BasePosterior(ABC):
 
     def _check_fitted(self) -> None:  # noqa: B027  (which a class may leave as it is)
         """Raise if nothing was fitted yet; a posterior without a state of its own has nothing to wait for."""
+
+    def _examples(self, data: Any, memory: int) -> Examples:
+        """What `sample` and `features` are given batches of: the examples, unless a class puts something before it."""
+        return as_examples(data)
 
     def _batches(self, examples: Examples, step: int) -> Iterator[tuple[int, Any]]:
         for start in range(0, len(examples), step):

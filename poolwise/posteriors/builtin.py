@@ -1,14 +1,14 @@
 """The posteriors of this package in the catalogue, as experiment files take them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from torch import nn
 
-from poolwise.models.outputs import Outputs
 from poolwise.posteriors.ensembles import DeepEnsemble, DropoutEnsemble
 from poolwise.posteriors.mc_dropout import MCDropout
-from poolwise.posteriors.posterior import TrainMembers
+from poolwise.posteriors.nearest_neighbour import NearestNeighbour
 from poolwise.posteriors.protocol import Posterior
 from poolwise.posteriors.registry import Cost, register
 from poolwise.training import Training
@@ -20,104 +20,59 @@ _HELP = {
     "train_members": "How members are trained: sequential, processes, vectorised or auto.",
     "outputs": "What networks put out: logits, probs, log-probs, or auto for logits, with a check.",
     "device": "Where networks run: auto, cpu, cuda:0, ...",
+    "neighbours": "How many of the nearest labelled points of a class count.",
+    "temperature": "The distance between features that divides probabilities by e.",
     "classifier": "The classifiers of a committee: logistic-regression or random-forest.",
 }
 
-
-@register(
+register(
     "deep-ensemble",
     summary="Networks that were trained from different initial weights.",
     paper="Lakshminarayanan et al. 2017",
     parameters=_HELP,
     cost=lambda members, **_: Cost(members, members),
+)(DeepEnsemble)
+
+
+@register(
+    "nearest-neighbour",
+    summary="A deep ensemble whose networks predict by their nearest labelled points, in place of softmax.",
+    paper="Wan et al. 2021",
+    parameters=_HELP,
+    cost=lambda members, **_: Cost(members, members),
 )
-def deep_ensemble(
+def nearest_neighbour(
     make_model: Callable[[], nn.Module],
     training: Training,
     threads: int,
     *,
     members: int = 5,
+    neighbours: int = 1,
+    temperature: float = 1.0,
     warm_start: bool = False,
-    train_members: TrainMembers = "auto",
-    outputs: Outputs = "auto",
     device: str = "auto",
 ) -> Posterior:
-    """A deep ensemble."""
-    return DeepEnsemble(
-        make_model,
-        members,
-        training=training,
-        threads=threads,
-        warm_start=warm_start,
-        train_members=train_members,
-        outputs=outputs,
-        device=device,
+    """A deep ensemble that predicts by nearest neighbours."""
+    networks = DeepEnsemble(
+        make_model, members, training=training, threads=threads, warm_start=warm_start, device=device
     )
+    return NearestNeighbour(networks, neighbours, temperature)
 
 
-@register(
+register(
     "mc-dropout",
     summary="Dropout masks of one network.",
     paper="Gal & Ghahramani 2016",
     parameters=_HELP,
     cost=lambda samples, **_: Cost(1, samples),
-)
-def mc_dropout(
-    make_model: Callable[[], nn.Module],
-    training: Training,
-    threads: int,
-    seed: int,
-    *,
-    samples: int = 20,
-    warm_start: bool = False,
-    outputs: Outputs = "auto",
-    device: str = "auto",
-) -> Posterior:
-    """MC dropout."""
-    return MCDropout(
-        make_model,
-        samples,
-        training=training,
-        threads=threads,
-        warm_start=warm_start,
-        seed=seed,
-        outputs=outputs,
-        device=device,
-    )
+)(partial(MCDropout, samples=20))
 
-
-@register(
+register(
     "dropout-ensemble",
     summary="Dropout masks of several networks.",
     parameters=_HELP,
     cost=lambda members, samples, **_: Cost(members, members * samples),
-)
-def dropout_ensemble(
-    make_model: Callable[[], nn.Module],
-    training: Training,
-    threads: int,
-    seed: int,
-    *,
-    members: int = 5,
-    samples: int = 20,
-    warm_start: bool = False,
-    train_members: TrainMembers = "auto",
-    outputs: Outputs = "auto",
-    device: str = "auto",
-) -> Posterior:
-    """A dropout ensemble."""
-    return DropoutEnsemble(
-        make_model,
-        members,
-        samples,
-        training=training,
-        threads=threads,
-        warm_start=warm_start,
-        train_members=train_members,
-        seed=seed,
-        outputs=outputs,
-        device=device,
-    )
+)(DropoutEnsemble)
 
 
 @register(

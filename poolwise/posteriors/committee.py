@@ -60,6 +60,8 @@ class Committee:
         (24, 4, 3)
     """
 
+    embeds_inputs = True  # `embed` returns the inputs: there are no embeddings of its own
+
     def __init__(self, estimator: Any, members: int | None = None, *, classes: int | None = None) -> None:
         listed = isinstance(estimator, list | tuple)
         self._estimators = [_checked(item) for item in (estimator if listed else [estimator])]

@@ -7,14 +7,12 @@ product gives the logits of all samples.
 """
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Self, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from poolwise import budget
 from poolwise.arrays import Array
 from poolwise.data.batches import Data
 from poolwise.data.examples import Examples, as_examples, needed_labels
@@ -28,7 +26,6 @@ from poolwise.posteriors.base import BasePosterior
 from poolwise.posteriors.curvature import Choice, Full, Kronecker, evidence_precision, fits_full, log_evidence
 from poolwise.posteriors.posterior import NetworkPosterior
 from poolwise.posteriors.registry import register
-from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
 from poolwise.seeding import stream
 from poolwise.training import Training
@@ -43,7 +40,7 @@ _DRAWN = 1 << 22
     paper="Daxberger et al. 2021",
     parameters={
         "samples": "K, how many weights are drawn.",
-        "curvature": "The curvature of the last layer: full, kronecker or auto.",
+        "curvature": "The curvature of the last layer: kronecker, full, or auto for full where it is small.",
         "prior_precision": "Precision of the prior; left out, it is chosen by the marginal likelihood.",
         "train": "Whether fit trains the network first.",
         "warm_start": "Whether a round's training continues from the weights of the round before.",
@@ -63,10 +60,11 @@ class Laplace(BasePosterior):
     Args:
         model: a function that makes a new network; or a network, which is copied for training and never changed.
         samples: K, how many weights are drawn.
-        curvature: `"full"`; `"kronecker"` (a product of two smaller matrices); or `"auto"`: full while the smaller of
+        curvature: `"kronecker"` (a product of two smaller matrices); `"full"`; or `"auto"`: full while the smaller of
             examples × classes and weights is at most 1,500 and its eigenvectors take at most 200 MB, else Kronecker.
+            With few labels the full one was calibrated worse, see the guide to PyTorch models.
         prior_precision: precision of the Gaussian prior on the weights; None for the one with the largest marginal
-            likelihood.
+            likelihood. That one tends to be too small with few labels: if you have validation data, try larger ones.
         train: whether `fit` trains the network, or takes it as it is and only computes the curvature.
         training: how the network is trained.
         threads: PyTorch threads to train on; None for what PyTorch is set to.
@@ -91,7 +89,7 @@ class Laplace(BasePosterior):
         model: Callable[[], nn.Module] | nn.Module,
         samples: int = 100,
         *,
-        curvature: Choice = "auto",
+        curvature: Choice = "kronecker",
         prior_precision: float | None = None,
         train: bool = True,
         training: Training | None = None,
@@ -162,20 +160,6 @@ class Laplace(BasePosterior):
         self.log_marginal_likelihood = log_evidence(likelihood, found.eigenvalues, norm, precision)
         return self
 
-    def predict(
-        self,
-        data: Data,
-        *,
-        embeddings: bool = False,
-        out: str | Path | None = None,
-        memory: int | str = budget.DEFAULT,
-        report: Report = silent,
-    ) -> Predictions:
-        """`[N, K, C]` predictions; the arguments are those of `BasePosterior.predict`."""
-        self._check_fitted()
-        features_N_D = self._trained.embed(data, memory=memory)
-        return super().predict(features_N_D, embeddings=embeddings, out=out, memory=memory, report=report)
-
     def sample(self, inputs: Array) -> Tensor:
         """`[n, K, C]` logits of `[n, D]` features."""
         assert self.weights is not None
@@ -189,10 +173,6 @@ class Laplace(BasePosterior):
     def features(self, inputs: Array) -> Array:
         """The features are the embeddings."""
         return inputs
-
-    def embed(self, data: Data, *, memory: int | str = budget.DEFAULT) -> Array:
-        """`[N, D]` float32: what goes into the last layer, without dropout."""
-        return self._trained.embed(data, memory=memory)
 
     def state(self) -> dict[str, Any]:
         """The weights of the network and those drawn, and the numbers that describe them."""
@@ -215,6 +195,10 @@ class Laplace(BasePosterior):
     def _check_fitted(self) -> None:
         if self.weights is None:
             raise StateError("Laplace has drawn no weights yet. Call fit(data) first, also for a trained network.")
+
+    def _examples(self, data: Data, memory: int) -> Examples:
+        """The features in front of the last layer."""
+        return as_examples(self._trained.embed(data, memory=memory))
 
     def _last_layer(self, examples: Examples) -> nn.Linear:
         """The network's last layer, which its outputs must come from."""

@@ -14,7 +14,7 @@ from poolwise.arrays import Array
 from poolwise.data.examples import Examples, TensorExamples
 from poolwise.errors import ShapeError
 from poolwise.models.inputs import NetworkInputs, Reading, call, cloned, network_inputs, rows
-from poolwise.models.last_layer import penultimate
+from poolwise.models.last_layer import LastLayer
 from poolwise.models.modes import evaluating
 from poolwise.models.outputs import PROBED, Outputs, Watch, as_logits, raw_tensor
 from poolwise.parallel import one_thread_an_operation, ordered_map
@@ -75,6 +75,7 @@ class Sampler:
                 stack.enter_context(evaluating(network))
             for dropout in self._dropouts:
                 stack.enter_context(dropout)
+            self._last_layers = [stack.enter_context(LastLayer(network)) for network in self.networks]
             self._stack = stack.pop_all()
         return self
 
@@ -110,13 +111,13 @@ class Sampler:
 
     def features(self, inputs: NetworkInputs) -> Tensor:
         """`[n, D]` embeddings: what goes into the last layer of each network without dropout, side by side."""
-        return torch.cat([penultimate(network, cloned(inputs))[1] for network in self.networks], 1)
+        return torch.cat([last(cloned(inputs))[1] for last in self._last_layers], 1)
 
     def both(self, inputs: NetworkInputs) -> tuple[Iterable[Tensor], Tensor]:
         """Samples and features; where there is no dropout, in one pass."""
         if self._dropouts:
             return self.samples(inputs), self.features(inputs)
-        results = [penultimate(network, cloned(inputs)) for network in self.networks]
+        results = [last(cloned(inputs)) for last in self._last_layers]
         logits = [as_logits(output, rows(inputs), self.outputs) for output, _, _ in results]
         return logits, torch.cat([features for _, features, _ in results], 1)
 

@@ -138,14 +138,9 @@ class NetworkPosterior:
         memory: int | str = budget.DEFAULT,
         report: Report = silent,
     ) -> Predictions:
-        """`[N, K, C]` predictions.
+        """`[N, K, C]` predictions; the arguments are those of `BasePosterior.predict`.
 
-        Args:
-            data: examples.
-            embeddings: whether to add `[N, D]` embeddings, what goes into the networks' last layer.
-            out: a `.npy` file to write the predictions to.
-            memory: bytes, or a text such as `"2GB"`: predictions that do not fit half of it go to a mapped file.
-            report: told about progress.
+        Embeddings are what goes into the networks' last layer.
         """
         path = None if out is None else Path(out)
         with self._sampler() as sampler:

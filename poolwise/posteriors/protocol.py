@@ -17,7 +17,8 @@ class Posterior(Protocol):
     `poolwise.testing.check_posterior` tests the promises made here.
 
     One method is optional: `on(device)`, a copy of the posterior on another device. It is called before a posterior is
-    sent to another machine.
+    sent to another machine. One attribute is optional: `embeds_inputs = True` says that `embed` returns nothing but the
+    inputs.
 
     Example:
         >>> import poolwise as pw

@@ -4,12 +4,12 @@ A posterior gets in by the decorator `register`, by the entry-point group `poolw
 or, without being in the catalogue, by its address `"package.module:Class"`.
 """
 
-import importlib
 import inspect
 import typing
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from poolwise.errors import ParameterError
 from poolwise.parameters import Parameter
 from poolwise.posteriors.protocol import Posterior
 from poolwise.training import Training
+from poolwise.user_code import NotLoaded, load
 
 GROUP = "poolwise.posteriors"
 """The entry-point group."""
@@ -210,19 +211,16 @@ def _from_entry(entry: Any) -> PosteriorKind:
 
 
 def _at(address: str) -> Callable[..., Any]:
-    module, _, name = address.partition(":")
     try:
-        found = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        found = load(address)
+    except NotLoaded as error:
         raise ParameterError(
             f"the posterior {address!r} cannot be loaded ({error}). Its package must be installed, or its folder be in "
             "PYTHONPATH."
         ) from error
     if not callable(found):
         raise ParameterError(f"the posterior {address!r} must be a class or a function, not a {type(found).__name__}.")
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 def _kind(
@@ -233,7 +231,8 @@ def _kind(
     helps: Mapping[str, str],
     cost: Callable[..., Cost] | None,
 ) -> PosteriorKind:
-    function = make.__init__ if isinstance(make, type) else make  # type: ignore[misc]
+    function = make.func if isinstance(make, partial) else make
+    function = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
     try:
         hints = typing.get_type_hints(function)
     except (NameError, TypeError):  # annotations that only a type checker understands
