@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+comma := ,
 
 .PHONY: demo test check docs paper bench clean
 .DEFAULT_GOAL := demo
@@ -14,7 +15,7 @@ define install
 endef
 
 $(VENV)/demo-ready: pyproject.toml constraints.txt
-	$(call install,plot)
+	$(call install,label$(comma)plot)
 
 $(VENV)/dev-ready: pyproject.toml constraints.txt
 	$(call install,dev)
@@ -22,15 +23,20 @@ $(VENV)/dev-ready: pyproject.toml constraints.txt
 demo: $(VENV)/demo-ready  ## active learning on scikit-learn's digits, six methods, six seeds; writes demo/report
 	$(BIN)/poolwise run configs/digits.toml -o demo/runs --jobs 2
 	$(BIN)/poolwise report demo/runs -o demo/report
+	@echo 'To label your own images or texts in the browser: $(BIN)/poolwise label DATA --classes cat,dog'
+
+# Two processes with one thread each: threads of two processes on two cores wait for each other. Tests of a group run in
+# one process, so that Ray is started once.
+TEST := OMP_NUM_THREADS=1 $(BIN)/python
 
 test: $(VENV)/dev-ready  ## all tests, on two processes
-	$(BIN)/python -m pytest -n 2
+	$(TEST) -m pytest -n 2 --dist loadgroup
 
 check: $(VENV)/dev-ready  ## format, lint, types, tests with warnings as errors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -W error -m pytest -n 2
+	$(TEST) -W error -m pytest -n 2 --dist loadgroup
 
 docs: $(VENV)/dev-ready  ## build the documentation site into site/
 	$(BIN)/mkdocs build --strict

@@ -11,7 +11,8 @@ from poolwise.data.specs import find_spec
 from poolwise.errors import FileError, PoolwiseError
 from poolwise.experiments import Config, execute_all, failures, read_config
 from poolwise.experiments.grid import Show
-from poolwise.experiments.records import DESCRIPTION, RunRecord, read_runs
+from poolwise.experiments.records import DESCRIPTION, RunRecord
+from poolwise.experiments.search import read_runs
 from poolwise.reports.comparable import Comparable
 
 

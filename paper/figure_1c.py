@@ -13,7 +13,8 @@ import numpy as np
 from paper.places import CONFIGS, DOCS, RECORDS, must_exist
 from poolwise.errors import FileError
 from poolwise.experiments import Config, read_config
-from poolwise.experiments.records import RunRecord, read_runs
+from poolwise.experiments.records import RunRecord
+from poolwise.experiments.search import read_runs
 from poolwise.reports.archive import SUFFIX, read_archive, write_archive
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.numbers import UNKNOWN, percent, signed

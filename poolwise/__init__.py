@@ -1,12 +1,15 @@
 """Poolwise chooses which unlabelled examples to label next, in large batches, for deep Bayesian models."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from poolwise import former
+from poolwise.lazy import lazy_names
 
 if TYPE_CHECKING:
     from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection, testing
     from poolwise.data.pool import Pool
-    from poolwise.errors import LayoutWarning, PrefilterWarning, SaturationWarning
+    from poolwise.errors import FeaturesWarning, LayoutWarning, PrefilterWarning, SaturationWarning
+    from poolwise.labelling.project import Project
     from poolwise.learning import stopping
     from poolwise.learning.learner import ActiveLearner
     from poolwise.learning.query import Query
@@ -28,6 +31,7 @@ __all__ = [
     "ActiveLearner",
     "Batch",
     "Diagnostics",
+    "FeaturesWarning",
     "GreedyObjective",
     "LayoutWarning",
     "Method",
@@ -35,6 +39,7 @@ __all__ = [
     "Pool",
     "Predictions",
     "PrefilterWarning",
+    "Project",
     "Query",
     "Round",
     "SaturationWarning",
@@ -64,6 +69,7 @@ _HOMES = {
     "ActiveLearner": "poolwise.learning.learner",
     "Batch": "poolwise.selection.batch",
     "Diagnostics": "poolwise.selection.batch",
+    "FeaturesWarning": "poolwise.errors",
     "GreedyObjective": "poolwise.selection.objective",
     "LayoutWarning": "poolwise.errors",
     "Method": "poolwise.selection.registry",
@@ -71,6 +77,7 @@ _HOMES = {
     "Pool": "poolwise.data.pool",
     "Predictions": "poolwise.predictions",
     "PrefilterWarning": "poolwise.errors",
+    "Project": "poolwise.labelling.project",
     "Query": "poolwise.learning.query",
     "Round": "poolwise.learning.rounds",
     "SaturationWarning": "poolwise.errors",
@@ -84,19 +91,12 @@ _HOMES = {
     "simulate": "poolwise.learning.simulation",
     "write_predictions": "poolwise.posteriors.folder",
 }
-_MODULES = {"stopping": "poolwise.learning.stopping"}
+_MODULES = {name: f"{__name__}.{name}:" for name in __all__ if name not in _HOMES}
+_MODULES["stopping"] = "poolwise.learning.stopping:"
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        found = getattr(import_module(_HOMES[name]), name)
-    elif name in __all__:
-        found = import_module(_MODULES.get(name, f"{__name__}.{name}"))
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+__getattr__, _listed = lazy_names(__name__, {**_HOMES, **_MODULES})
+former.install()
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return [*_listed(), "__version__"]

@@ -289,6 +289,18 @@ class ClusterError(PoolwiseError):
     """
 
 
+class UserCodeError(PoolwiseError):
+    """Code that is not part of Poolwise raised an exception: a method, posterior, network or reader of your own.
+
+    Example:
+        >>> try:
+        ...     raise UserCodeError("ZeroDivisionError: division by zero; in rules:mine, rules.py, line 3")
+        ... except PoolwiseError as error:
+        ...     print(error)
+        ZeroDivisionError: division by zero; in rules:mine, rules.py, line 3
+    """
+
+
 class LayoutWarning(UserWarning):
     """The axes of predictions look as if they were in another order than `layout` says.
 
@@ -344,6 +356,23 @@ class SaturationWarning(UserWarning):
         ...     batch = pw.select(same, 2, "bald")
         >>> caught[0].category.__name__, batch.diagnostics.saturated_at
         ('SaturationWarning', 0)
+    """
+
+
+class FeaturesWarning(UserWarning):
+    """A first batch was to be selected by features, and there are none: it was drawn at random.
+
+    Example:
+        >>> import warnings
+        >>> import poolwise as pw
+        >>> from sklearn.naive_bayes import MultinomialNB
+        >>> texts = pw.Pool(["good", "bad", "fine"], classes=2)
+        >>> learner = pw.ActiveLearner(pw.posteriors.Committee(MultinomialNB()), texts, first="coreset")
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     query = learner.query(2)
+        >>> caught[0].category.__name__, query.origin
+        ('FeaturesWarning', 'random')
     """
 
 

@@ -74,7 +74,8 @@ def ordered_map(function: Callable[[Item], Result], items: Sequence[Item]) -> It
         with torch.no_grad():
             return function(item)
 
-    with ThreadPoolExecutor(workers) as pool:
+    # A new thread starts with the number of threads of the process, not with that of the thread which started it.
+    with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         under_way: deque[Future[Result]] = deque()
         try:
             for item in items:

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -16,12 +17,40 @@ import filelock
 
 from poolwise.errors import FileError, LockedError
 
+MOST_EMPTY = 10_000
+"""How many folders are searched in vain before a search gives up."""
+
 LOCK, HOLDER = ".lock", ".lock.holder"
 
 # The host in the name of an unfinished file: a process id says nothing about another machine.
 _HOST = re.sub(r"[^A-Za-z0-9]", "_", socket.gethostname())[:40]
 _UNFINISHED = re.compile(r"\..+\.(?P<host>\w+)-(?P<process>\d+)-\d+\.part")
 _visited: set[Path] = set()  # folders that this process has written to
+
+
+@dataclass
+class FolderSearch:
+    """A search through folders that gives up, so that `/` given by mistake does not read the whole disk.
+
+    Attributes:
+        root: where it began.
+        what: what is searched for, in a word.
+        hint: what to do if it is not found.
+        empty: how many folders had none so far.
+    """
+
+    root: Path
+    what: str
+    hint: str
+    empty: int = 0
+
+    def visited(self, found: bool) -> None:
+        """Count a folder; raise after `MOST_EMPTY` of them in which nothing was found."""
+        self.empty += not found
+        if self.empty > MOST_EMPTY:
+            raise FileError(
+                f"{self.root}: stopped after {MOST_EMPTY:,} folders in which there is no {self.what}. {self.hint}"
+            )
 
 
 @contextmanager

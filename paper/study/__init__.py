@@ -12,7 +12,7 @@ from paper.study.claims import RunTimes
 from paper.study.compare import Records
 from paper.study.files import what_was_run
 from poolwise.experiments import read_config
-from poolwise.experiments.records import read_runs
+from poolwise.experiments.search import read_runs
 from poolwise.reports.archive import SUFFIX, read_archive, write_archive
 from poolwise.storage import read_json
 

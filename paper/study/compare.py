@@ -7,7 +7,8 @@ from statistics import mean
 
 import numpy as np
 
-from poolwise.experiments.records import RunRecord, Setting, by_setting
+from poolwise.experiments.records import RunRecord, Setting
+from poolwise.experiments.search import by_setting
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.paired import CONFIDENCE, Difference, Verdict, difference, holm, interval
 from poolwise.reports.tables import areas, finals

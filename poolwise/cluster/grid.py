@@ -10,9 +10,9 @@ import torch
 from poolwise.cluster.session import RETRIES, gather, library, must_have
 from poolwise.errors import FileError, PoolwiseError
 from poolwise.experiments.config import Config
-from poolwise.experiments.grid import Progress, Show, plan
+from poolwise.experiments.grid import Progress, Show, attempt, plan
 from poolwise.experiments.records import DESCRIPTION, RoundRecord, read_rounds
-from poolwise.experiments.run import Run, execute
+from poolwise.experiments.run import Run
 from poolwise.learning.rounds import Round
 from poolwise.parallel import threads_an_operation
 
@@ -74,7 +74,7 @@ def execute_run(run: Run, threads: int, folder: str) -> list[Round]:
     if os.path.isdir(folder):
         os.chdir(folder)
     with threads_an_operation(threads):
-        return execute(run)
+        return attempt(run)
 
 
 def _settle(reference: Any, entry: Progress) -> None:

@@ -1,8 +1,8 @@
 """`[N, K, C]` predictions in memory, in files or in folders of shards, read in blocks and by rows."""
 
-import warnings
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from poolwise.lazy import lazy_names
 
 if TYPE_CHECKING:
     from poolwise.predictions.adopting import adopt
@@ -15,27 +15,12 @@ __all__ = ["Block", "PredictionKind", "PredictionLayout", "Predictions", "ShardW
 
 # Where each public name lives. A name is loaded when it is first used, so that `forms` does not load PyTorch.
 _HOMES = {
-    "Block": "blocks",
-    "PredictionKind": "forms",
-    "PredictionLayout": "forms",
-    "Predictions": "predictions",
-    "ShardWriter": "writing",
-    "adopt": "adopting",
+    "Block": ".blocks",
+    "PredictionKind": ".forms",
+    "PredictionLayout": ".forms",
+    "Predictions": ".predictions",
+    "ShardWriter": ".writing",
+    "adopt": ".adopting",
 }
-_OLD_NAMES = {"Kind": "PredictionKind", "Layout": "PredictionLayout"}
 
-
-def __getattr__(name: str) -> Any:
-    if name in _OLD_NAMES:
-        new = _OLD_NAMES[name]
-        warnings.warn(f"{__name__}.{name} is now called {new}.", DeprecationWarning, stacklevel=2)
-        return __getattr__(new)
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, {"Kind": "PredictionKind", "Layout": "PredictionLayout"})

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poolwise.errors import FileError, MissingInputError
-from poolwise.experiments.records import RunRecord, Setting, by_setting, read_runs
+from poolwise.experiments.records import RunRecord, Setting
+from poolwise.experiments.search import by_setting, read_runs
 from poolwise.reports.archive import SUFFIX, read_archive
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.labels import (
@@ -88,17 +89,8 @@ class Report:
         accuracies: for which the labels needed were asked for.
 
     Example:
-        >>> from poolwise.experiments import Config, execute_all
-        >>> config = Config(
-        ...     name="tiny",
-        ...     seeds=[0],
-        ...     data={"name": "digits", "pool": 60, "test": 50},
-        ...     posterior={"kind": "committee", "members": 2},
-        ...     acquisition={"methods": ["random"], "labels": 30},
-        ... )
-        >>> _ = execute_all(config, Path("runs"))
-        >>> report = make_report(Path("runs"))
-        >>> len(report.runs), report.damaged
+        >>> report = Report(Path("runs"), [], [], None, damaged=["runs/mine/rounds.jsonl is damaged"])
+        >>> len(report.damaged), report.verdict_lines()
         (1, [])
     """
 
@@ -156,8 +148,9 @@ def make_report(runs: Path, accuracies: Sequence[float] = ()) -> Report:
         ...     acquisition={"methods": ["random"], "labels": 30},
         ... )
         >>> _ = execute_all(config, Path("runs"))
-        >>> make_report(Path("runs"), [0.9]).accuracies
-        (0.9,)
+        >>> report = make_report(Path("runs"), [0.9])
+        >>> len(report.runs), report.accuracies, report.write(Path("report")).as_posix()
+        (1, (0.9,), 'report/index.html')
     """
     _check_extra()
     damaged: dict[str, None] = {}
@@ -186,17 +179,10 @@ def write_report(runs: Path, out: Path, accuracies: Sequence[float] = ()) -> Pat
         Where the page is.
 
     Example:
-        >>> from poolwise.experiments import Config, execute_all
-        >>> config = Config(
-        ...     name="tiny",
-        ...     seeds=[0],
-        ...     data={"name": "digits", "pool": 60, "test": 50},
-        ...     posterior={"kind": "committee", "members": 2},
-        ...     acquisition={"methods": ["random"], "labels": 30},
-        ... )
-        >>> _ = execute_all(config, Path("runs"))
-        >>> write_report(Path("runs"), Path("report")).as_posix()
-        'report/index.html'
+        >>> write_report(Path("nowhere"), Path("report"))
+        Traceback (most recent call last):
+        ...
+        poolwise.errors.FileError: nowhere: no such folder. ...
     """
     return make_report(runs, accuracies).write(out)
 

@@ -213,7 +213,8 @@ def _start(group: Comparable) -> list[Statement]:
     starts = sorted({run.start for run in group.everything if run.start})
     if not starts:
         return []
-    text = f"{listing(starts)}, drawn at random. On one seed, all methods begin with the same labels."
+    drawn = "" if all(start.startswith("no labels") for start in starts) else ", drawn at random"
+    text = f"{listing(starts)}{drawn}. On one seed, all methods begin with the same labels."
     return [Statement("Start:", text)]
 
 

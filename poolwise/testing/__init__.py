@@ -1,7 +1,8 @@
 """Checks for what you write yourself: does a method or a posterior keep the promises that Poolwise relies on?"""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from poolwise.lazy import lazy_names
 
 if TYPE_CHECKING:
     from poolwise.testing.methods import check_method
@@ -9,14 +10,4 @@ if TYPE_CHECKING:
 
 __all__ = ["check_method", "check_posterior"]
 
-_HOMES = {"check_method": "poolwise.testing.methods", "check_posterior": "poolwise.testing.posteriors"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, {"check_method": ".methods", "check_posterior": ".posteriors"})

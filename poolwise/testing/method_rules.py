@@ -34,7 +34,7 @@ class Subject:
     parameters: Callable[[Array], Mapping[str, Any]]
 
     def select(self, x: Any, size: int, like: Array | None = None, **options: Any) -> Batch:
-        """A batch; embeddings are always there, for methods that need them.
+        """A batch; embeddings, and what the method needs of labelled points, are always there.
 
         Args:
             x: the pool.
@@ -42,14 +42,25 @@ class Subject:
             like: the pool that the method's parameters are made for, if that is another.
             options: for `poolwise.select`.
         """
-        given = {"embeddings": features(len(x)), "information": False, **options}
         made = self.parameters(np.asarray(x) if like is None else like)
+        given = {"embeddings": features(len(x)), **self.known(x, like), "information": False, **options}
         try:
             return select(x, size, self.method, **{**made, **given})
         except (MethodError, BatchSizeError, ParameterError) as error:
             raise Broken(str(error)) from error
         except Exception as error:  # whatever the method under test raises
             raise Broken(f"it raised {type(error).__name__}: {error}") from error
+
+    def known(self, x: Any, like: Array | None = None, count: int = 9) -> dict[str, Array]:
+        """What the method needs of labelled points, some of each class, by the name of the argument of `select`."""
+        _, K, C = x.shape
+        needs = self.method.inputs(self.parameters(np.asarray(x) if like is None else like))
+        made = {
+            "labelled_embeddings": features(count, seed=1),
+            "labelled_predictions": pool(count, K, C, seed=1),
+            "labels": np.arange(count) % C,
+        }
+        return {name: value for name, value in made.items() if name in needs}
 
 
 RULES: dict[str, Callable[[Subject], None]] = {}
@@ -66,7 +77,9 @@ def _rule(function: Callable[[Subject], None]) -> Callable[[Subject], None]:
 
 def applies(name: str, method: Method) -> bool:
     """Whether a rule is for a method."""
-    if name == "pool_order":
+    if name.startswith("labelled") and not any("label" in need.partition(" if ")[0] for need in method.needs):
+        return False
+    if name in ("pool_order", "labelled_order"):
         return not method.stochastic
     return name != "evaluation" or "evaluation" in method.parameters
 
@@ -99,15 +112,16 @@ def _valid_batch(subject: Subject) -> None:
 
 @_rule
 def _input_untouched(subject: Subject) -> None:
-    x, z = pool(120, 5, 4), features(120)
-    x_before, z_before, error = x.copy(), z.copy(), None
+    x, error = pool(120, 5, 4), None
+    given = {"embeddings": features(120), **subject.known(x)}
+    before = {"predictions": x.copy(), **{name: value.copy() for name, value in given.items()}}
     try:
-        subject.select(x, 20, embeddings=z)
+        subject.select(x, 20, **given)
     except Broken as broken:
         error = broken
     advice = "Write to copies only: of a block in task.scores, nothing but `probs` may be overwritten."
-    _expect(np.array_equal(x, x_before), f"the predictions of the caller were changed. {advice}")
-    _expect(np.array_equal(z, z_before), f"the embeddings of the caller were changed. {advice}")
+    for name, value in {"predictions": x, **given}.items():
+        _expect(np.array_equal(value, before[name]), f"the {name} of the caller were changed. {advice}")
     if error is not None:
         raise error
 
@@ -198,9 +212,52 @@ def _compare_order(subject: Subject, axis: int, what: str) -> None:
     expected = subject.select(x, size)
     for seed in range(2):
         order = np.random.default_rng(seed).permutation(x.shape[axis])
+        known = subject.known(x)
+        if "labelled_predictions" in known:
+            known["labelled_predictions"] = np.ascontiguousarray(np.take(known["labelled_predictions"], order, axis))
+        if "labels" in known and axis == 2:
+            known["labels"] = np.argsort(order)[known["labels"]]
         moved = np.ascontiguousarray(np.take(x, order, axis))
         rule = f"the order of the {what} must not matter"
-        _expect_same(subject.select(moved, size), expected, rule, f"Treat all {what} alike.")
+        _expect_same(subject.select(moved, size, **known), expected, rule, f"Treat all {what} alike.")
+
+
+# What is labelled already
+
+
+@_rule
+def _labelled_order(subject: Subject) -> None:
+    x = pool(120, 5, 4)
+    known = subject.known(x)
+    expected = subject.select(x, 20, **known)
+    for seed in range(2):
+        order = np.random.default_rng(seed).permutation(9)
+        moved = {name: value[order] for name, value in known.items()}
+        rule, cause = "the order of the labelled points must not matter", "Treat all labelled points alike."
+        _expect_same(subject.select(x, 20, **moved), expected, rule, cause)
+
+
+@_rule
+def _labelled_sets(subject: Subject) -> None:
+    x = pool(60, 5, 4)
+    full = subject.known(x)
+    nothing = dict.fromkeys(full)
+    cases: dict[str, dict[str, Any]] = {
+        "nothing labelled": nothing,
+        "one labelled point": subject.known(x, count=1),
+        "more labelled points than others": subject.known(x, count=150),
+    }
+    if "labelled_embeddings" in full:
+        cases["labelled copies of points"] = {**full, "labelled_embeddings": features(60)[:9]}
+        cases["no labelled embeddings"] = {**nothing, "labelled_embeddings": features(0)}
+    if "labels" in full:
+        cases["labels of one class"] = {**full, "labels": np.zeros(9, np.int64)}
+    for kind, known in cases.items():
+        for size in (1, 60):
+            try:
+                subject.select(x, size, **known)
+            except Broken as broken:
+                raise Broken(f"{size} of 60 points with {kind}: {broken}") from broken
 
 
 @_rule

@@ -26,13 +26,17 @@ def check_method(
     and what usually causes it. The rules, by the names that `skip` takes:
 
     - `valid_batch`: B different whole-number positions in `task.predictions`, with B finite scores.
-    - `input_untouched`: predictions and embeddings are as they were.
+    - `input_untouched`: predictions, embeddings and all that is known of labelled points are as they were.
     - `input_kinds`: arrays, tensors, read-only and oddly strided memory give the same batch.
     - `one_hot`: certain predictions, with log-probabilities of -inf, give finite scores.
     - `degenerate_pools`: so do uniform predictions, identical points, one sample, one class and other pools like that.
     - `batch_sizes`: one point, all points; more points than there are is an error.
     - `pool_order`: the same points are picked from the pool in another order (not for stochastic methods).
     - `sample_order`, `class_order`: the order of posterior samples and of classes does not matter.
+    - `labelled_order`: the order of the labelled points does not matter (if the method needs something of labelled
+      points and is not stochastic).
+    - `labelled_sets`: a batch comes whether nothing is labelled, one point, many, or one class (if the method needs
+      something of labelled points).
     - `block_size`: the memory budget, and with it the size of blocks, does not matter.
     - `threads`: the number of threads does not matter, and is left alone.
     - `candidates`, `exclusion`: a part of the pool gives the batch of that part alone, in positions of the whole pool.

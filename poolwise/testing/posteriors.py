@@ -1,42 +1,18 @@
 """The contract of posteriors, as a function that tests any of them."""
 
 import copy
-import io
-import random
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from poolwise.arrays import Array
-from poolwise.data.examples import Examples, Subset, as_examples, needed_labels
-from poolwise.errors import MissingInputError
+from poolwise.data.examples import Examples, as_examples, needed_labels
+from poolwise.errors import ContractError
 from poolwise.posteriors.protocol import Posterior
-from poolwise.predictions import Predictions
 from poolwise.seeding import stream
-
-# Probabilities are the same if they differ by no more than this: float32 sums round differently in other batches.
-_ROUNDING = 1e-4
-
-
-@dataclass(frozen=True)
-class _Case:
-    """What every check gets."""
-
-    fresh: Callable[[], Any]
-    data: Examples
-
-    def fitted(self, seed: int = 0) -> Any:
-        posterior = self.fresh()
-        posterior.fit(self.data, seed=seed)
-        return posterior
-
-    def part(self, indices: object) -> Examples:
-        return Subset(self.data, np.asarray(indices))
+from poolwise.testing.posterior_rules import CHECKS, Case
+from poolwise.testing.random_states import states_put_back
+from poolwise.user_code import told
 
 
 def check_posterior(
@@ -48,7 +24,7 @@ def check_posterior(
 ) -> tuple[str, ...]:
     """Test that a posterior keeps its promises.
 
-    All checks are run, and one `AssertionError` names those that failed and what to do. The checks:
+    All checks are run, and one `ContractError` names those that failed and what to do. The checks:
 
     | name | what is tested |
     | --- | --- |
@@ -88,213 +64,39 @@ def check_posterior(
     fresh: Any = posterior if makes else lambda: copy.deepcopy(posterior)
     if not callable(fresh):
         raise TypeError(f"check_posterior takes a posterior or a function that makes one, not {posterior!r}.")
-    case = _Case(fresh, _default() if data is None else as_examples(data))
+    case = Case(fresh, _default() if data is None else as_examples(data), deterministic)
     labels = needed_labels(case.data, "check_posterior")
     if len(labels) < 12:
         raise ValueError(f"check_posterior needs at least 12 labelled examples, not {len(labels)}.")
-    unknown = sorted(set(skip) - set(_CHECKS))
+    unknown = sorted(set(skip) - set(CHECKS))
     if unknown:
-        raise ValueError(f"there is no check {unknown[0]!r}. The checks are: {', '.join(_CHECKS)}.")
-    failures, run = [], []
-    for name in [name for name in _CHECKS if name not in skip]:
+        raise ValueError(f"there is no check {unknown[0]!r}. The checks are: {', '.join(CHECKS)}.")
+    run: list[str] = []
+    failures: dict[str, str] = {}
+    for name in [name for name in CHECKS if name not in skip]:
         run.append(name)
-        failure = _failure(name, case, deterministic)
+        failure = _failure(name, case)
         if failure is not None:
-            failures.append(f"{name}: {failure}")
+            failures[name] = failure
             if name == "protocol":
                 break  # nothing else can be tested
     if failures:
         name = getattr(posterior, "__name__", type(posterior).__name__)
-        raise AssertionError(f"{name} fails {len(failures)} of {len(run)} checks:\n- " + "\n- ".join(failures))
+        lines = "".join(f"\n- {check}: {failure}" for check, failure in failures.items())
+        raise ContractError(f"{name} fails {len(failures)} of {len(run)} checks:{lines}", failures)
     return tuple(run)
 
 
-def _failure(name: str, case: _Case, deterministic: bool) -> str | None:
+def _failure(name: str, case: Case) -> str | None:
     """What a check has to say; the global random states are put back after it."""
-    check = _CHECKS[name]
-    with _states_put_back():
+    with states_put_back():
         try:
-            check(case, deterministic) if check is _seeds else check(case)
+            CHECKS[name](case)
         except AssertionError as error:
             return str(error)
         except Exception as error:  # whatever foreign code raises is a failure of this check, not of the others
-            return f"{type(error).__name__}: {error}"
+            return told(error)
     return None
-
-
-def _protocol(case: _Case) -> None:
-    posterior = case.fresh()
-    missing = [name for name in ("fit", "predict", "embed", "state", "load_state") if not hasattr(posterior, name)]
-    assert not missing, (
-        f"{type(posterior).__name__} has no method {', '.join(missing)}. See poolwise.posteriors.Posterior."
-    )
-    returned = posterior.fit(case.data, None, seed=0)
-    assert returned is posterior, f"fit must return the posterior itself, not {type(returned).__name__}."
-    predicted = posterior.predict(case.data)
-    assert isinstance(predicted, Predictions), f"predict must return Predictions, not {type(predicted).__name__}."
-
-
-def _shapes(case: _Case) -> None:
-    posterior = case.fitted()
-    N, K, C = posterior.predict(case.data).shape
-    assert len(case.data) == N, f"there are {N} rows of predictions for {len(case.data)} examples."
-    largest = int(needed_labels(case.data, "check_posterior").max())
-    assert largest < C, f"there are {C} classes in the predictions, and the largest label is {largest}."
-    one = posterior.predict(case.part([3])).shape
-    assert one == (1, K, C), f"one example alone has predictions {list(one)}, all together have [{N}, {K}, {C}]."
-
-
-def _normalised(case: _Case) -> None:
-    probs = np.exp(_log_probs(case.fitted().predict(case.data)))
-    assert np.isfinite(probs).all(), "there are probabilities that are not finite."
-    sums = probs.sum(2)
-    assert np.abs(sums - 1).max() < 1e-2, (
-        f"probabilities sum to {sums.min():.4g} up to {sums.max():.4g} over the classes, not to 1. Normalise them, or "
-        "give logits with Predictions.from_logits."
-    )
-
-
-def _rows(case: _Case) -> None:
-    posterior, order = case.fitted(), np.random.default_rng(1).permutation(len(case.data))
-    there, back = _probs(posterior.predict(case.data)), _probs(posterior.predict(case.part(order)))
-    assert _close(back, there[order]), (
-        "the rows are not in the order of the examples: predictions of the same examples in another order differ by up "
-        f"to {_gap(back, there[order]):.2g}. Row i must belong to example i, and depend on nothing else."
-    )
-
-
-def _consistency(case: _Case) -> None:
-    posterior = case.fitted()
-    together = _probs(posterior.predict(case.data))
-    again = _probs(posterior.predict(case.data))
-    assert _close(again, together), (
-        f"the same examples are predicted differently the second time (by up to {_gap(again, together):.2g}). Draw "
-        "samples in fit, not in predict."
-    )
-    last = len(case.data) - 1
-    for what, indices in (("alone", [5]), ("alone", [last]), ("in a smaller batch", [1, last // 2, last - 1, last])):
-        apart = _probs(posterior.predict(case.part(indices)))
-        assert _close(apart, together[indices]), (
-            f"sample k of an example is another model {what} than together with all (by up to "
-            f"{_gap(apart, together[indices]):.2g}). It must be the same model for every example: no mask, noise or "
-            "statistics by batch or by row."
-        )
-
-
-def _seeds(case: _Case, deterministic: bool) -> None:
-    first, same, other = (_probs(case.fitted(seed).predict(case.data)) for seed in (0, 0, 1))
-    assert _close(first, same), f"fitted twice with seed=0, predictions differ by up to {_gap(first, same):.2g}."
-    assert deterministic or not np.array_equal(first, other), (
-        "seed=0 and seed=1 give the same predictions: fit ignores its seed. If there is nothing random in it, pass "
-        "deterministic=True."
-    )
-
-
-def _refit(case: _Case) -> None:
-    posterior, half = case.fitted(), np.arange(0, len(case.data), 2)
-    labels = needed_labels(case.data, "check_posterior")
-    changed = Subset(case.data, half, ((labels + 1) % (labels.max() + 1))[half])
-    expected = _probs(posterior.predict(case.data))
-    posterior.fit(changed, seed=3)
-    posterior.fit(case.data, seed=0)
-    found = _probs(posterior.predict(case.data))
-    assert _close(found, expected), (
-        "fitted on other data in between, the posterior predicts differently after it is fitted on the same data with "
-        'the same seed. Start anew in fit, or skip=("refit",) if it continues from the weights before on purpose.'
-    )
-
-
-def _embeddings(case: _Case) -> None:
-    posterior = case.fitted()
-    try:
-        apart = posterior.embed(case.data)
-    except MissingInputError:
-        try:
-            added = posterior.predict(case.data, embeddings=True).embeddings
-        except MissingInputError:
-            return
-        raise AssertionError(
-            "embed says that there are no embeddings, and predict(..., embeddings=True) does not: it must raise "
-            f"MissingInputError too{'' if added is None else ', or embed must return them'}."
-        ) from None
-    fits = isinstance(apart, np.ndarray) and apart.ndim == 2 and len(apart) == len(case.data)
-    assert fits, (
-        f"embed must return an array [{len(case.data)}, D], not {getattr(apart, 'shape', type(apart).__name__)}."
-    )
-    added = posterior.predict(case.data, embeddings=True).embeddings
-    same = added is not None and np.allclose(added, apart, atol=1e-4)
-    assert same, "predict(..., embeddings=True) must add the embeddings that embed returns."
-
-
-def _state(case: _Case) -> None:
-    posterior, file = case.fitted(), io.BytesIO()
-    expected = _probs(posterior.predict(case.data))
-    torch.save(posterior.state(), file)
-    file.seek(0)
-    try:
-        loaded = torch.load(file, weights_only=True)
-    except Exception as error:
-        raise AssertionError(
-            "state() must consist of tensors, numbers, texts, bytes, lists and dictionaries, since a state is loaded "
-            f"without running code ({str(error).splitlines()[0]}). Pickle other objects to bytes."
-        ) from error
-    other = case.fresh()
-    other.load_state(loaded)
-    found = _probs(other.predict(case.data))
-    assert _close(found, expected), (
-        f"a new posterior with the saved state predicts differently (by up to {_gap(found, expected):.2g}). state() "
-        "must contain everything that predict depends on."
-    )
-
-
-def _random_state(case: _Case) -> None:
-    for what in ("fit", "predict"):
-        posterior = case.fitted() if what == "predict" else case.fresh()
-        _stir()  # else a state that the posterior has set before would not be seen to change
-        before = _states()
-        if what == "fit":
-            posterior.fit(case.data, seed=0)
-        else:
-            posterior.predict(case.data)
-        changed = [name for name, state in _states().items() if state != before[name]]
-        assert not changed, (
-            f"{what} changes the global random state of {', '.join(changed)}. Use a generator of your own: "
-            "np.random.default_rng(seed), torch.Generator().manual_seed(seed)."
-        )
-
-
-def _inputs(case: _Case) -> None:
-    batch = copy.deepcopy(case.data.batch(np.arange(len(case.data))))
-    labels = np.array(case.data.labels)
-    posterior = case.fitted()
-    posterior.predict(case.data)
-    assert _same(batch, case.data.batch(np.arange(len(case.data)))), "the inputs are changed. Copy them before writing."
-    assert np.array_equal(labels, np.asarray(case.data.labels)), "the labels are changed. Copy them before writing."
-
-
-def _memory(case: _Case) -> None:
-    posterior = case.fitted()
-    expected = _probs(posterior.predict(case.data))
-    found = _probs(posterior.predict(case.data, memory="10KB"))
-    assert _close(found, expected), (
-        f"with memory='10KB' predictions differ by up to {_gap(found, expected):.2g}. No result may depend on it."
-    )
-
-
-_CHECKS: dict[str, Callable[..., None]] = {
-    "protocol": _protocol,
-    "shapes": _shapes,
-    "normalised": _normalised,
-    "rows": _rows,
-    "consistency": _consistency,
-    "seeds": _seeds,
-    "refit": _refit,
-    "embeddings": _embeddings,
-    "state": _state,
-    "random-state": _random_state,
-    "inputs": _inputs,
-    "memory": _memory,
-}
 
 
 def _default() -> Examples:
@@ -302,57 +104,3 @@ def _default() -> Examples:
     draw, labels = stream(0, "check_posterior"), np.arange(60) % 3
     centres = 2 * draw.normal(size=(3, 6))
     return as_examples(((centres[labels] + draw.normal(size=(60, 6))).astype(np.float32), labels))
-
-
-def _log_probs(predictions: Predictions) -> Array:
-    values: Array = predictions.rows(np.arange(len(predictions))).log_probs.numpy()
-    return values
-
-
-def _probs(predictions: Predictions) -> Array:
-    values: Array = np.exp(_log_probs(predictions).astype(np.float64))
-    return values
-
-
-def _gap(first: Array, second: Array) -> float:
-    return float(np.abs(first - second).max()) if first.shape == second.shape else float("inf")
-
-
-def _close(first: Array, second: Array) -> bool:
-    return first.shape == second.shape and bool(np.allclose(first, second, rtol=0, atol=_ROUNDING))
-
-
-def _states() -> dict[str, Any]:
-    numpy_state = np.random.get_state()  # noqa: NPY002
-    return {
-        "Python": random.getstate(),
-        "NumPy": (bytes(numpy_state[1]), numpy_state[2:]),  # type: ignore[index]
-        "PyTorch": bytes(torch.get_rng_state().numpy()),
-    }
-
-
-@contextmanager
-def _states_put_back() -> Iterator[None]:
-    """Put the global random states back at the end."""
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
-        torch.set_rng_state(before[2])
-
-
-def _stir() -> None:
-    """Move the global random states on."""
-    random.random()
-    np.random.random()  # noqa: NPY002
-    torch.rand(1)
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, Mapping):
-        return all(_same(first[name], second[name]) for name in first)
-    if isinstance(first, tuple):
-        return all(_same(*pair) for pair in zip(first, second, strict=True))
-    return torch.equal(first, second) if isinstance(first, Tensor) else bool(first == second)
