@@ -26,8 +26,9 @@ demo: $(VENV)/demo-ready  ## active learning on scikit-learn's digits, six metho
 	@echo 'To label your own images or texts in the browser: $(BIN)/poolwise label DATA --classes cat,dog'
 
 # Two processes with one thread each: threads of two processes on two cores wait for each other. Tests of a group run in
-# one process, so that Ray is started once.
-TEST := OMP_NUM_THREADS=1 $(BIN)/python
+# one process, so that Ray is started once. Bytecode is written even if the environment forbids it: pip compiled nothing, so
+# every process that a test starts would compile PyTorch and all it imports, which is most of its processor time.
+TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python
 
 test: $(VENV)/dev-ready  ## all tests, on two processes
 	$(TEST) -m pytest -n 2 --dist loadgroup
