@@ -38,7 +38,7 @@ def herd(
         raise ParameterError(f"{name}: bandwidth must be from 1e-6 to 1e6, not {bandwidth}.")
     N = len(task.predictions)
     weights_N = np.ones(N) if weights_N is None else weights_N
-    places_T, scale = _targets(task, name, sample)
+    places_T, scale = sampled_targets(task, name, sample)
     dtype = torch.float32
     pool = unit_rows(task.embeddings, task.memory // 2, dtype)
     if 2 * rounding(pool) / bandwidth**2 > _COARSE:
@@ -55,8 +55,14 @@ def herd(
     return picks
 
 
-def _targets(task: Task, name: str, sample: int | None) -> tuple[Array | None, float]:
-    """Which points to cover, None for all, and how many points each of them stands for."""
+def sampled_targets(task: Task, name: str, sample: int | None) -> tuple[Array | None, float]:
+    """Which points to cover, None for all, and how many points each of them stands for.
+
+    Args:
+        task: what to choose from.
+        name: of the method, for errors.
+        sample: how many points to cover; None for all.
+    """
     N = len(task.predictions)
     if sample is None:
         return None, 1.0

@@ -1,0 +1,115 @@
+"""Local herding: bring a label nearer to as much of the undecided part of the pool as possible.
+
+Coverage by a Gaussian kernel stands or falls with its width. One width for the whole pool is too wide where labels are
+dense and too narrow where they are sparse, and the best one shrinks as labels grow. Here every point j has a width of
+its own, its distance `d_j` to the nearest labelled point:
+
+`k(i, j) = exp(-|x_i - x_j|² / 2 d_j²)`, on features of length one.
+
+So the label that j has to make do with counts `exp(-½)`, wherever j is, and a pick gains what it is nearer than that.
+Distances count relative to those that labels have left: there is no width to choose, sparse regions are first
+covered coarsely, and dense ones more finely with every round. The coverage is `Σ_j u_j max_{i∈S∪L} k(i, j)` over the
+pool, with `u_j = 1 - margin_j` of the mean prediction, as in `uherding` (Bae et al. 2025). It is monotone and submodular
+within a batch.
+
+Points whose features differ by less than a tenth of their length count as alike: no width is smaller than 0.1. While
+nothing is labelled, the rule is `max-herding`.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from poolwise.arrays import Array
+from poolwise.selection.coverage import Coverage
+from poolwise.selection.coverage_kernels import Cosine, Rows, _by_rows, in_parts, rounding, unit_rows
+from poolwise.selection.herding import SAMPLE_HELP, herd, sampled_targets
+from poolwise.selection.margin import scores as margin_scores
+from poolwise.selection.objective import EVALUATION_HELP, Evaluation
+from poolwise.selection.registry import method
+from poolwise.selection.task import Picks, Task
+
+# No width is smaller: features of length one that are nearer than this are those of near-duplicates. It also bounds the
+# rounding of a kernel value, which grows with the inverse of the squared width.
+NARROWEST = 0.1
+# Squared distances are rounded to multiples of this, far above the rounding of float64, so that they do not depend on
+# the block that they were computed in.
+_GRAIN = 2.0**-36
+
+
+@method(
+    "local-herding",
+    summary="Undecided points that bring a label nearer to as many other undecided points as possible.",
+    formula="greedy max of Σ_j u_j max_{i∈S∪L} exp(-|x_i - x_j|² / 2 d_j²), "
+    "u = 1 - margin, d_j = min_{l∈L} |x_l - x_j|, x of length one",
+    paper="Poolwise; after Bae, Oliveira, Sutherland: Uncertainty Herding, ICLR 2025",
+    parameters={"sample": SAMPLE_HELP, "evaluation": EVALUATION_HELP},
+    needs=("predictions", "embeddings", "labelled_embeddings"),
+)
+def local_herding(task: Task, *, sample: int | None = None, evaluation: Evaluation = "lazy") -> Picks:
+    """Select greedily; points that cover equally much are taken in the order of the pool."""
+    if len(task.labelled_embeddings) == 0:
+        return herd(task, "local-herding", 1.0, None, sample, evaluation)
+    places_T, scale = sampled_targets(task, "local-herding", sample)
+    plain = unit_rows(task.embeddings, 0, torch.float64)
+    squared_N = squared_distances(unit_rows(task.labelled_embeddings, task.memory // 4, torch.float64), plain)
+    scales_N = 1 / (2 * np.maximum(squared_N, NARROWEST**2))
+    pool = Rows(
+        len(plain),
+        plain.width + 1,
+        lambda places: torch.cat([plain.take(places), torch.from_numpy(scales_N[places, None])], 1).float(),
+        task.memory // 2,
+    )
+    places = slice(None) if places_T is None else places_T
+    kernel = LocalGaussian(pool, pool if places_T is None else pool.some(places_T), float(scales_N[places].max()))
+    covered_T = np.exp(-squared_N[places] * scales_N[places])
+    objective = Coverage(task, kernel, margin_scores(task)[places] * scale, covered_T)
+    picks = objective.pick(evaluation)
+    if places_T is not None:
+        picks.standard_error = objective.standard_errors(len(plain))
+    return picks
+
+
+class LocalGaussian(Cosine):
+    """`exp(-s_j |x_i - x_j|²)` with a scale s_j of each target.
+
+    Args:
+        candidates: `[N, D + 1]` rows of length one or zero, each followed by its scale, which counts as a target only.
+        targets: `[T, D + 1]` such rows.
+        largest: the largest scale of a target.
+    """
+
+    def __init__(self, candidates: Rows, targets: Rows, largest: float) -> None:
+        super().__init__(candidates, targets)
+        # A value changes by its s-th part with the squared distance, whose rounding is twice that of a product.
+        self.relative = 2 * rounding(candidates) * largest
+        self.noise = float(torch.finfo(candidates.dtype).eps)
+
+    def _between(self, rows_m_F: Tensor, rows_n_F: Tensor) -> Tensor:
+        own_m_D, other_n_D, scales_n = rows_m_F[:, :-1], rows_n_F[:, :-1], rows_n_F[:, -1]
+        products_m_n = own_m_D @ other_n_D.T
+        products_m_n.mul_(2.0).sub_(own_m_D.square().sum(1)[:, None]).sub_(other_n_D.square().sum(1))
+        return products_m_n.clamp_max_(0.0).mul_(scales_n).exp_()
+
+    def pairs(self, candidate: int, targets_n: Array) -> Array:
+        """`[n]` similarities."""
+        own_1_F = self.candidates.take(np.array([candidate])).numpy()
+        return self._above_noise(_by_rows(self.targets, targets_n, lambda rows: self._of_pairs(own_1_F, rows)))
+
+    def _of_pairs(self, rows_n_F: Array, others_n_F: Array) -> Array:
+        distances_n = np.square(others_n_F[:, :-1] - rows_n_F[:, :-1]).sum(1)
+        similarities_n: Array = np.exp(-distances_n * others_n_F[:, -1])
+        return similarities_n
+
+
+def squared_distances(labelled: Rows, points: Rows) -> Array:
+    """`[N]` the squared distance of each point to the nearest labelled one."""
+    squared_N = np.full(len(points), np.inf)
+    for some_n in in_parts(np.arange(len(points)), 1024):
+        own_n_D = points.take(some_n)
+        for start in range(0, len(labelled), 1024):
+            other_m_D = labelled.part(start, start + 1024)
+            products_n_m = own_n_D @ other_m_D.T
+            apart_n_m = products_n_m.mul_(-2.0).add_(other_m_D.square().sum(1)).add_(own_n_D.square().sum(1)[:, None])
+            squared_N[some_n] = np.minimum(squared_N[some_n], apart_n_m.amin(1).numpy())
+    return np.round(np.maximum(squared_N, 0.0) / _GRAIN) * _GRAIN
