@@ -29,6 +29,7 @@ CASES = [
     ("max-herding", {}),
     ("prob-cover", {"radius": 0.3}),
     ("epig", {"sample": 20}),
+    ("local-herding", {}),
     *[("uherding", {"bandwidth": width}) for width in ("adaptive", 0.1)],
 ]
 every_case = pytest.mark.parametrize(("method", "options"), CASES, ids=str)

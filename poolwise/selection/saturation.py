@@ -11,8 +11,13 @@ if TYPE_CHECKING:
 # a thousand such picks would have to be made to learn what the first one or two taught.
 SHARE = 1e-3
 
+_COVERED = (
+    "Every undecided point has the features of a pick or of a labelled point. What helps: a smaller batch, or features that "
+    "tell these points apart."
+)
 # What helps methods that do not look at the samples.
 _ADVICE = {
+    **dict.fromkeys(("local-herding", "max-herding", "uherding"), _COVERED),
     "prob-cover": "Every point is within the radius of a pick or of a labelled point. What helps: a smaller radius, "
     "radius='purity' with a larger purity, or a smaller batch.",
 }
