@@ -45,6 +45,7 @@ _GRAIN = 2.0**-36
     paper="Poolwise; after Bae, Oliveira, Sutherland: Uncertainty Herding, ICLR 2025",
     parameters={"sample": SAMPLE_HELP, "evaluation": EVALUATION_HELP},
     needs=("predictions", "embeddings", "labelled_embeddings"),
+    features="fixed",
 )
 def local_herding(task: Task, *, sample: int | None = None, evaluation: Evaluation = "lazy") -> Picks:
     """Select greedily; points that cover equally much are taken in the order of the pool."""
