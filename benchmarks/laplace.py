@@ -1,12 +1,13 @@
-"""Last-layer Laplace, with both curvatures, beside the single network, MC dropout and a deep ensemble of 5.
+"""Last-layer Laplace, with both curvatures, and SWAG beside the single network, MC dropout and a deep ensemble of 5.
 
 Run: `POOLWISE_DATA=DIR python -m benchmarks.laplace [DATA SET ...]`, by default on Fashion-MNIST. Images are averaged
 to 14 × 14, texts are 128 components of their TF-IDF. Prints accuracy, negative log-likelihood and calibration error on
 3,000 test examples, mean over seeds, and seconds for fitting and predicting. `--precisions` prints instead what larger
-prior precisions than the one of the marginal likelihood would do.
+prior precisions than the one of the marginal likelihood would do. `--only swag` prints the posteriors with that in
+their name.
 """
 
-import sys
+import argparse
 import time
 
 import numpy as np
@@ -62,6 +63,7 @@ def posteriors(features, classes):
         "deep ensemble of 5": lambda: own.DeepEnsemble(make, 5, training=training),
         "laplace, kronecker": lambda: own.Laplace(make, 100, training=training, curvature="kronecker"),
         "laplace, full": lambda: own.Laplace(make, 100, training=training, curvature="full"),
+        "swag, K = 20": lambda: own.SWAG(make, 20, training=training),
     }
 
 
@@ -100,8 +102,13 @@ def precisions(name, train, test, labels=100):
 
 
 def main() -> None:
-    names = [name for name in sys.argv[1:] if name != "--precisions"] or ["fashion-mnist"]
-    if "--precisions" in sys.argv:
+    parser = argparse.ArgumentParser(description="Laplace and SWAG beside other posteriors.")
+    parser.add_argument("names", nargs="*", default=["fashion-mnist"], metavar="DATA SET")
+    parser.add_argument("--precisions", action="store_true", help="larger prior precisions instead")
+    parser.add_argument("--only", default="", help="a part of the names of the posteriors to measure")
+    given = parser.parse_args()
+    names = given.names
+    if given.precisions:
         print(f"| data | labels | curvature | {' | '.join(f'× {factor}' for factor in FACTORS)} |")
         print("| --- " * (3 + len(FACTORS)) + "|")
         for name in names:
@@ -113,6 +120,8 @@ def main() -> None:
         train, test = read(name)
         for count in LABELS:
             for kind, new in posteriors(train.inputs.shape[1], int(train.labels.max()) + 1).items():
+                if given.only not in kind:
+                    continue
                 chosen = [np.random.default_rng(seed).permutation(len(train))[:count] for seed in range(SEEDS)]
                 rows = [measure(new, train.take(part), test, seed) for seed, part in enumerate(chosen)]
                 *numbers, precision = np.mean(rows, 0)

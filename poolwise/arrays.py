@@ -1,5 +1,6 @@
 """From what a caller has (NumPy, PyTorch) to plain NumPy views, without a copy where none is needed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from poolwise.errors import NotFiniteError, ShapeError
 Array = np.ndarray[Any, np.dtype[Any]]
 ArrayOrTensor = npt.ArrayLike | torch.Tensor
 """What a caller may pass where an array is wanted: NumPy, a PyTorch tensor, nested lists."""
+Values = ArrayOrTensor | Sequence[Any]
+"""One value per example, such as positions, ids, labels or names: an array, a tensor, a list, a column of a table."""
 
 _FLOATS = (np.float16, np.float32, np.float64)
 # Sums of squares of larger numbers leave the range of float64.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from poolwise import budget
-from poolwise.arrays import Array, as_array, as_view
+from poolwise.arrays import Array, ArrayOrTensor, Values, as_array, as_view
 from poolwise.data.examples import as_labels
 from poolwise.errors import EmptyPoolError, LabelError, ShapeError
 from poolwise.information.entropies import mean_prediction
@@ -27,7 +27,7 @@ SMALLEST_PROBABILITY = torch.finfo(torch.float32).tiny
 CALIBRATION_BINS = 15
 
 
-def accuracy(probs: object, labels: object) -> float:
+def accuracy(probs: ArrayOrTensor, labels: Values) -> float:
     """Share of points whose most likely class is the label; of equally likely classes the first counts.
 
     Example:
@@ -38,7 +38,7 @@ def accuracy(probs: object, labels: object) -> float:
     return _points(probs, labels).accuracy()
 
 
-def negative_log_likelihood(probs: object, labels: object) -> float:
+def negative_log_likelihood(probs: ArrayOrTensor, labels: Values) -> float:
     """Mean of `-ln p(label)`, in nats, with `p` taken at no less than `SMALLEST_PROBABILITY`.
 
     Example:
@@ -49,7 +49,7 @@ def negative_log_likelihood(probs: object, labels: object) -> float:
     return _points(probs, labels).negative_log_likelihood()
 
 
-def brier(probs: object, labels: object) -> float:
+def brier(probs: ArrayOrTensor, labels: Values) -> float:
     """Mean of `Σ_c (p(c) - [c = label])²` (Brier 1950), from 0 to 2: summed over the classes, not averaged.
 
     Example:
@@ -60,7 +60,7 @@ def brier(probs: object, labels: object) -> float:
     return _points(probs, labels).brier()
 
 
-def expected_calibration_error(probs: object, labels: object) -> float:
+def expected_calibration_error(probs: ArrayOrTensor, labels: Values) -> float:
     """How far confidence is from accuracy: `Σ_b (n_b / N) |accuracy_b - confidence_b|` (Guo et al. 2017).
 
     Points are put in 15 bins by the probability of their most likely class. Bin b = 1 … 15 has those above
@@ -75,7 +75,7 @@ def expected_calibration_error(probs: object, labels: object) -> float:
 
 
 def evaluate(
-    predictions: Predictions, labels: object, *, memory: int | str = budget.DEFAULT, report: Report = silent
+    predictions: Predictions, labels: Values, *, memory: int | str = budget.DEFAULT, report: Report = silent
 ) -> dict[str, float]:
     """All metrics, in one pass over the predictions, a block at a time.
 
@@ -150,7 +150,7 @@ class _Points:
         return float(gaps.abs().sum() / len(bin_N))
 
 
-def _points(probs: object, labels: object) -> _Points:
+def _points(probs: ArrayOrTensor, labels: Values) -> _Points:
     probs_N_C = as_view(as_array(probs, "probs"))
     if probs_N_C.ndim != 2:
         raise ShapeError(
@@ -167,7 +167,7 @@ def _points(probs: object, labels: object) -> _Points:
     return points
 
 
-def _check_labels(labels: object, N: int, C: int) -> Tensor:
+def _check_labels(labels: Values, N: int, C: int) -> Tensor:
     labels_N = as_labels(labels, N)
     if labels_N.max() >= C:
         row = int(labels_N.argmax())

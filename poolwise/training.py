@@ -117,9 +117,9 @@ class _Loop:
 
     def run(self, validation: Examples | None, report: Report) -> list[Outcome]:
         training, members = self._training, self._members
-        batches = _batches(len(self._labels), training.batch_size)
-        total = training.steps or max(training.epochs * len(batches), training.min_steps)
-        validate_every = training.validate_every or max(20, len(batches))
+        parts = batches(len(self._labels), training.batch_size)
+        total = training.steps or max(training.epochs * len(parts), training.min_steps)
+        validate_every = training.validate_every or max(20, len(parts))
         optimiser = _optimiser(members.parameters, training)
         schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, list(training.milestones), training.gamma)
         best: list[_Best] = [_Best() for _ in range(members.count)]
@@ -128,7 +128,7 @@ class _Loop:
         while step < total:
             orders = np.stack([order.permutation(len(self._labels)) for order in self._orders])
             losses.clear()
-            for rows in batches[: total - step]:
+            for rows in parts[: total - step]:
                 optimiser.zero_grad()
                 loss_M = self._losses(orders[:, rows])
                 loss_M.sum().backward()  # type: ignore[no-untyped-call]
@@ -259,7 +259,7 @@ def class_weights(weights: tuple[float, ...] | str | None, labels: Tensor, class
     return torch.tensor(weights)
 
 
-def _batches(count: int, size: int) -> list[slice]:
+def batches(count: int, size: int) -> list[slice]:
     """Parts of a permutation; a single example left over joins the part before, since batch statistics need two."""
     starts = list(range(0, count, size))
     if len(starts) > 1 and count - starts[-1] == 1:

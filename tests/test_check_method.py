@@ -139,6 +139,25 @@ def sets_the_number_of_threads(task):
     return uncertainty(task)
 
 
+def begins_with_the_worst(task):
+    scores = np.asarray(uncertainty(task))
+    indices = np.argsort(scores)[-task.batch_size :]
+    return pw.Picks(indices, scores[indices])
+
+
+def needs_embeddings_and_does_not_say_so(task):
+    return np.linalg.norm(task.predictions.embeddings, axis=1)
+
+
+def looks_at_labels_that_it_did_not_ask_for(task):
+    return uncertainty(task) if task.labels is None else -uncertainty(task)
+
+
+def sets_the_default_type(task):
+    torch.set_default_dtype(torch.float64)
+    return uncertainty(task)
+
+
 def returns_text(task):
     return "the best"
 
@@ -185,6 +204,10 @@ BROKEN = [
     (trusts_the_first_sample, "sample_order", "order of the posterior samples"),
     (crashes_with_one_sample, "degenerate_pools", "one sample: it raised "),
     (sets_the_number_of_threads, "threads", "number of PyTorch threads was changed"),
+    (begins_with_the_worst, "best_first", "np.argsort(-scores)[:n]"),
+    (needs_embeddings_and_does_not_say_so, "needs", "needs=(...)"),
+    (looks_at_labels_that_it_did_not_ask_for, "needs", "must not change the batch"),
+    (sets_the_default_type, "global_settings", "default type of PyTorch was changed"),
     (returns_text, "valid_batch", "A method returns Picks"),
     (Growing, "evaluation", "lazy and full evaluation"),
 ]
@@ -216,6 +239,19 @@ def test_a_sound_method_breaks_nothing_that_it_is_not_blamed_for():
         with pytest.raises(ContractError) as caught:
             check_method(method, skip=["pool_order"] if rule != "pool_order" else ["candidates", "exclusion"])
         assert list(caught.value.failures) == [rule]
+
+
+def test_what_another_rule_explains_is_not_named():
+    """One cause, one message: what is drawn from the global state changes every comparison of two batches."""
+    for method, rules in (
+        (draws_from_torch, ["same_seed", "global_random_state"]),
+        (repeats_itself, ["valid_batch"]),
+        (sets_the_default_type, ["global_settings"]),
+    ):
+        with pytest.raises(ContractError) as caught:
+            check_method(method)
+        assert list(caught.value.failures) == rules
+    assert torch.get_default_dtype() == torch.float32
 
 
 def test_sound_stochastic_methods_and_greedy_objectives_pass():

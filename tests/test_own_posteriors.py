@@ -57,8 +57,8 @@ OURS = {
 
 @pytest.mark.parametrize("name", OURS)
 def test_ours_keep_the_contract(name):
-    assert len(check_posterior(OURS[name])) == 12
-    assert len(check_posterior(OURS[name]())) == 12
+    assert len(check_posterior(OURS[name])) == 13
+    assert len(check_posterior(OURS[name]())) == 13
 
 
 class BatchMasks(Linear):
@@ -187,6 +187,23 @@ class ByMemory(Linear):
         return pw.Predictions.from_log_probs(rows if memory != "10KB" else rows.flip(1), embeddings=embedded)
 
 
+class NeedsLabels(Linear):
+    """Reads what it predicts with the function that is for fitting."""
+
+    def predict(self, data, *, embeddings=False, memory=1 << 30, report=None):
+        return super().predict(pw.posteriors.arrays(data)[0], embeddings=embeddings, memory=memory)
+
+
+class Cheats(Linear):
+    """Predicts the labels that come with the examples."""
+
+    def predict(self, data, *, embeddings=False, memory=1 << 30, report=None):
+        found = super().predict(data, embeddings=embeddings)
+        if pw.data.as_examples(data).labels is None:
+            return found
+        return pw.Predictions.from_log_probs(values(found).roll(1, 2), embeddings=found.embeddings)
+
+
 class NoReturn(Linear):
     def fit(self, data, validation=None, *, seed=0, report=None):
         super().fit(data, seed=seed)
@@ -218,6 +235,8 @@ class Arrays(Linear):
         (Remembers, ["refit"]),
         (OtherEmbeddings, ["embeddings"]),
         (ByMemory, ["memory"]),
+        (NeedsLabels, ["unlabelled"]),
+        (Cheats, ["unlabelled"]),
         (NoReturn, ["protocol"]),
         (Arrays, ["protocol"]),
     ],
@@ -262,7 +281,7 @@ def test_any_callable_is_a_posterior(tmp_path):
     assert repr(posterior) == "from_callable(predict, not fitted)"
     with pytest.raises(errors.StateError, match=r"Call fit\(data\) first"):
         posterior.predict(inputs())
-    assert len(check_posterior(posterior)) == 12
+    assert len(check_posterior(posterior)) == 13
     x = inputs(40)
     y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
     learner = pw.ActiveLearner(posterior, (x, y), "coreset", 5, tmp_path / "run", test=(x, y))

@@ -37,7 +37,7 @@ def on_config(config: Any) -> Any:
     """Put the pages that are made here into the navigation."""
     config["generated"] = _pages()
     groups = {
-        "METHODS": sorted(name for name in config["generated"] if name.startswith("methods/")),
+        "METHODS": sorted((name for name in config["generated"] if name.startswith("methods/")), key=_title),
         "REFERENCE": [name for name in config["generated"] if name.startswith("reference/")],
     }
     for group, pages in groups.items():

@@ -76,7 +76,7 @@ def page(name: str) -> str:
         "Randomness": "the seed decides" if method.stochastic else "none: the same input gives the same batch",
         "Paper": _escape(method.paper),
     }
-    lines = [f"# {name}", "", _escape(method.summary), "", "```text", method.formula, "```", ""]
+    lines = [f"# {name}", "", _escape(method.summary), "", "```text", *method.formula.split("; "), "```", ""]
     lines += [*(f"- **{key}:** {value}" for key, value in facts.items()), ""]
     lines += ["## When to use it", "", note["when"].strip(), "", "## Parameters", ""]
     if method.parameters:

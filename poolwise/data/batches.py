@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler, default_collate
 
-from poolwise.arrays import Array
+from poolwise.arrays import Array, Values
 from poolwise.data.examples import DatasetExamples, Examples, as_labels
 from poolwise.errors import ParameterError, ShapeError
 
@@ -31,7 +31,7 @@ class NamedExamples:
 
     class_names: tuple[str, ...] | None = None
 
-    def __init__(self, tensors: Mapping[str, Any], labels: object = None) -> None:
+    def __init__(self, tensors: Mapping[str, Any], labels: Values | None = None) -> None:
         given = dict(tensors)
         found = [given.pop(name) for name in _LABELS if name in given]
         self.tensors = {name: _tensor(value, name) for name, value in given.items() if not _is_text(value)}
@@ -62,7 +62,9 @@ class CollatedExamples:
 
     class_names: tuple[str, ...] | None = None
 
-    def __init__(self, dataset: Any, labels: object = None, collate: Callable[[list[Any]], Any] | None = None) -> None:
+    def __init__(
+        self, dataset: Any, labels: Values | None = None, collate: Callable[[list[Any]], Any] | None = None
+    ) -> None:
         self.dataset, self._collate = dataset, collate or _stack
         self._labels = None if labels is None else as_labels(labels, len(dataset))
         self._read = labels is not None
@@ -89,7 +91,7 @@ class CollatedExamples:
         return self._collate([self.dataset[index] for index in indices_n.tolist()])
 
 
-def from_dataset(dataset: Any, labels: object = None) -> Examples:
+def from_dataset(dataset: Any, labels: Values | None = None) -> Examples:
     """Examples from a data set by what its items are."""
     item = dataset[0] if len(dataset) else None
     if isinstance(item, Mapping):
@@ -108,7 +110,7 @@ def from_dataset(dataset: Any, labels: object = None) -> Examples:
     return DatasetExamples(dataset, labels)
 
 
-def from_loader(loader: DataLoader[Any], labels: object = None) -> Examples:
+def from_loader(loader: DataLoader[Any], labels: Values | None = None) -> Examples:
     """The examples of a `DataLoader`, in the order of its data set; positions are positions in `loader.dataset`.
 
     A shuffling loader is read in that order as well, and every example once. Its batch size, its workers and

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, default_collate
 
-from poolwise.arrays import Array, as_view
+from poolwise.arrays import Array, Values, as_view
 from poolwise.data import frames
 from poolwise.data.labels import as_labels
 from poolwise.errors import MissingInputError, ParameterError, ShapeError
@@ -109,7 +109,7 @@ class TensorExamples:
     def __init__(
         self,
         inputs: Tensor,
-        labels: object = None,
+        labels: Values | None = None,
         class_names: Sequence[str] | None = None,
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
@@ -172,7 +172,9 @@ class TextExamples:
         TextExamples(2 texts, with labels of 2 classes)
     """
 
-    def __init__(self, texts: Sequence[str], labels: object = None, class_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, texts: Sequence[str], labels: Values | None = None, class_names: Sequence[str] | None = None
+    ) -> None:
         self.texts = frames.as_texts(frames.as_column(texts)) if frames.is_column(texts) else list(texts)
         self.labels = None if labels is None else as_labels(labels, len(self.texts))
         self.class_names = None if class_names is None else tuple(class_names)
@@ -207,7 +209,7 @@ class DatasetExamples:
     class_names: tuple[str, ...] | None = None
 
     def __init__(
-        self, dataset: Any, labels: object = None, collate: Callable[[list[Any]], Any] = default_collate
+        self, dataset: Any, labels: Values | None = None, collate: Callable[[list[Any]], Any] = default_collate
     ) -> None:
         self.dataset, self._collate = dataset, collate
         self._labels = None if labels is None else as_labels(labels, len(dataset))
@@ -292,7 +294,7 @@ class Subset:
         return self._examples.batch(self._indices[indices_n])
 
 
-def as_examples(data: object, labels: object = None) -> Examples:
+def as_examples(data: object, labels: Values | None = None) -> Examples:
     """Examples from whatever a caller has; everything is read by position.
 
     Args:
@@ -349,7 +351,7 @@ def as_examples(data: object, labels: object = None) -> Examples:
     )
 
 
-def _plain(data: object, labels: object) -> tuple[object, object]:
+def _plain(data: object, labels: Values | None) -> tuple[object, Values | None]:
     """Tables, columns, lists of rows and arrays of texts as one array or one list of texts."""
     if isinstance(data, list) and data and labels is None and all(map(_is_labelled_row, data)):
         data, labels = [item[0] for item in data], [item[1] for item in data]

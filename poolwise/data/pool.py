@@ -6,15 +6,19 @@ among the unlabelled examples, which is what a selection method sees.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poolwise.arrays import Array
+from poolwise.arrays import Array, Values
 from poolwise.data.examples import EncodedBy, Subset, needed_labels
 from poolwise.data.pool_names import PoolNames
 from poolwise.errors import LabelError, ParameterError, StateError
 from poolwise.seeding import stream
+
+if TYPE_CHECKING:
+    from poolwise.data.batches import Data
+    from poolwise.data.opening import OpenedData
 
 
 class Pool(PoolNames):
@@ -57,11 +61,11 @@ class Pool(PoolNames):
 
     def __init__(
         self,
-        data: object,
+        data: "Data | OpenedData",
         classes: int | None = None,
         *,
-        ids: object = None,
-        class_names: object = None,
+        ids: Values | None = None,
+        class_names: Values | None = None,
         encoder: str | None = None,
     ) -> None:
         super().__init__(data, classes, ids=ids, class_names=class_names)
@@ -127,7 +131,12 @@ class Pool(PoolNames):
     # Labels
 
     def label(
-        self, indices: object = None, labels: object = None, *, ids: object = None, positions: object = None
+        self,
+        indices: Values | None = None,
+        labels: Values | None = None,
+        *,
+        ids: Values | None = None,
+        positions: Values | None = None,
     ) -> None:
         """Record labels of unlabelled examples; either all are recorded or, on an error, none.
 
@@ -140,12 +149,24 @@ class Pool(PoolNames):
         self._record(self.find(indices, ids=ids, positions=positions), labels, correcting=False)
 
     def correct(
-        self, indices: object = None, labels: object = None, *, ids: object = None, positions: object = None
+        self,
+        indices: Values | None = None,
+        labels: Values | None = None,
+        *,
+        ids: Values | None = None,
+        positions: Values | None = None,
     ) -> None:
         """Replace labels given before; the arguments are those of `label`."""
         self._record(self.find(indices, ids=ids, positions=positions), labels, correcting=True)
 
-    def reject(self, indices: object = None, reason: str = "", *, ids: object = None, positions: object = None) -> None:
+    def reject(
+        self,
+        indices: Values | None = None,
+        reason: str = "",
+        *,
+        ids: Values | None = None,
+        positions: Values | None = None,
+    ) -> None:
         """Take examples out that cannot be labelled. They are not offered again; a label that one had is withdrawn.
 
         Args:
@@ -163,7 +184,9 @@ class Pool(PoolNames):
         if withdrawn:
             self._order = [index for index in self._order if index not in withdrawn]
 
-    def restore(self, indices: object = None, *, ids: object = None, positions: object = None) -> None:
+    def restore(
+        self, indices: Values | None = None, *, ids: Values | None = None, positions: Values | None = None
+    ) -> None:
         """Put rejected examples back into the pool, unlabelled; the arguments are those of `reject`."""
         indices_n = self.find(indices, ids=ids, positions=positions)
         for index in indices_n.tolist():
@@ -172,13 +195,15 @@ class Pool(PoolNames):
         for index in indices_n.tolist():
             del self._reasons[index]
 
-    def reveal(self, indices: object = None, *, ids: object = None, positions: object = None) -> None:
+    def reveal(
+        self, indices: Values | None = None, *, ids: Values | None = None, positions: Values | None = None
+    ) -> None:
         """Record the labels that the data itself carries, as a simulation does; the arguments are those of `reject`."""
         self._reveal(self.find(indices, ids=ids, positions=positions))
 
     # More examples
 
-    def extend(self, data: object, *, ids: object = None) -> Array:
+    def extend(self, data: "Data | OpenedData", *, ids: Values | None = None) -> Array:
         """Append examples, unlabelled, and return their positions in the data.
 
         Args:
@@ -315,7 +340,7 @@ class Pool(PoolNames):
             raise LabelError(f"{self.name(int(held[0]))} is held out for validation and cannot be labelled.")
         return indices_n
 
-    def _record(self, indices_n: Array, labels: object, correcting: bool) -> None:
+    def _record(self, indices_n: Array, labels: Values | None, correcting: bool) -> None:
         labels_n = self.numbers(labels, len(indices_n))
         self._free(indices_n)
         known_n = self._labels_N[indices_n] >= 0

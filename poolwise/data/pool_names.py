@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from poolwise.arrays import Array
+from poolwise.arrays import Array, Values
 from poolwise.data.examples import Examples, as_examples, as_labels
 from poolwise.data.joining import join
 from poolwise.data.naming import Id, as_class_names, as_ids, find_ids, nearest, text_labels
@@ -47,7 +47,9 @@ class PoolNames:
     def __len__(self) -> int:
         return len(self.data)
 
-    def find(self, indices: object = None, *, ids: object = None, positions: object = None) -> Array:
+    def find(
+        self, indices: Values | None = None, *, ids: Values | None = None, positions: Values | None = None
+    ) -> Array:
         """`[n]` int64 positions in the data of examples, each checked to exist and to occur once.
 
         Args:
@@ -68,9 +70,10 @@ class PoolNames:
             return self.positions(positions)
         if ids is not None:
             return self._by_id(ids)
+        assert indices is not None
         if self.ids is not None and text_labels(indices) is not None:
             return self._by_id(indices)
-        if self.ids and isinstance(self.ids[0], int) and np.size(indices):  # type: ignore[arg-type]
+        if self.ids and isinstance(self.ids[0], int) and np.size(indices):
             raise LabelError(
                 "the ids of this pool are whole numbers, and so are positions. Say which you mean: ids=[...] or "
                 "positions=[...]."
@@ -81,7 +84,7 @@ class PoolNames:
         """How an error calls the example at a position."""
         return f"example {index}" if self.ids is None else f"example {index} (id {self.ids[index]!r})"
 
-    def positions(self, indices: object) -> Array:
+    def positions(self, indices: Values) -> Array:
         """Positions in the data as int64, each checked to exist and to occur once."""
         array = np.atleast_1d(np.asarray(indices))
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
@@ -126,7 +129,7 @@ class PoolNames:
         self.added_classes += 1
         return self.classes - 1
 
-    def numbers(self, labels: object, count: int, *, new_classes: bool = False) -> Array:
+    def numbers(self, labels: Values | None, count: int, *, new_classes: bool = False) -> Array:
         """`[n]` class numbers of labels that are class names or numbers.
 
         Args:
@@ -146,7 +149,7 @@ class PoolNames:
         names = text_labels(labels) if self.class_names is not None or new_classes else None
         if names is not None:
             return self._numbers_of_names(names, count, new_classes)
-        labels_n = as_labels([labels] if np.ndim(labels) == 0 else labels, count)  # type: ignore[arg-type]
+        labels_n = as_labels([labels] if np.ndim(labels) == 0 else labels, count)
         unknown = np.unique(labels_n[labels_n >= self.classes])
         if unknown.size and new_classes and np.array_equal(unknown, self.classes + np.arange(len(unknown))):
             for _ in unknown:

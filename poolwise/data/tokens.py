@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from poolwise.arrays import Array
+from poolwise.arrays import Array, Values
 from poolwise.data import checkpoints
 from poolwise.data.examples import Examples, as_examples, as_labels
 from poolwise.errors import ParameterError, ShapeError
@@ -41,7 +41,7 @@ class TokenExamples:
     """
 
     def __init__(
-        self, ids: Array, lengths: Array, labels: object = None, class_names: Sequence[str] | None = None
+        self, ids: Array, lengths: Array, labels: Values | None = None, class_names: Sequence[str] | None = None
     ) -> None:
         if len(lengths) and lengths.min() < 1:
             raise ShapeError(f"every text needs a token, and number {lengths.argmin()} has none.")

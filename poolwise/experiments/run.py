@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from poolwise.arrays import Array
+from poolwise.data.examples import needed_labels
 from poolwise.errors import FileError, PoolwiseError, StateError
 from poolwise.experiments.build import Split, source
 from poolwise.experiments.checks import Parts, build_parts
@@ -126,7 +127,7 @@ def execute(run: Run, report: Report = silent, listener: Listener = lambda entry
             for earlier in learner.rounds:
                 listener(earlier)
             _write_records(run, learner.rounds, parts.split)
-            rounds = simulate(learner, parts.split.pool.labels, run.config.acquisition.labels)
+            rounds = simulate(learner, needed_labels(parts.split.pool, "an experiment"), run.config.acquisition.labels)
             while True:
                 # A damaged checkpoint that could be loaded shows in the first round after it, if at all.
                 with _from_checkpoint(run, resumed, expected=PoolwiseError):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from poolwise.labelling.features import Features
     from poolwise.labelling.model import Model
     from poolwise.labelling.status import Status
-    from poolwise.labelling.training import Predicted, Round
+    from poolwise.labelling.training import PlannedRound, Predicted
 
 
 class Project:
@@ -416,15 +416,15 @@ class Project:
         """Whether anything was said, or a class renamed, since an event."""
         return any(event.item is not None for event in self.store.events(after))
 
-    def _round(self, report: Report) -> "Round":
-        from poolwise.labelling.training import Round, read_labels
+    def _round(self, report: Report) -> "PlannedRound":
+        from poolwise.labelling.training import PlannedRound, read_labels
 
         about = self.description
         fold, checks = self.store.fold(), self.store.check_items()
         classes = fold.classes if len(fold.classes) > 1 else [*fold.classes, *("(other)", "(none)")][:2]
         model, usable, encoder = self._model(classes, report)
         labels = read_labels(fold, self.items, usable, checks)
-        return Round(
+        return PlannedRound(
             self.store, self.items, labels, model, encoder, self.folder / "models", about.seed, about.method,
             about.held_out, report,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from poolwise.data.examples import Subset
 from poolwise.data.pool import Pool
 from poolwise.errors import FileError
 from poolwise.labelling.project import Project
-from poolwise.labelling.training import Round, mean_probs
+from poolwise.labelling.training import PlannedRound, mean_probs
 from poolwise.learning.learner import ActiveLearner
 from poolwise.progress import silent
 from poolwise.seeding import child_seed, stream
@@ -145,7 +145,7 @@ def review(project: Project, going: Going = lambda: True) -> Review | None:
     return Review(doubts, twins, labels.last)
 
 
-def _doubts(work: Round, places: Array, numbers: Array, going: Going) -> list[Doubt] | None:
+def _doubts(work: PlannedRound, places: Array, numbers: Array, going: Going) -> list[Doubt] | None:
     draw = stream(work.seed, "review", len(places))
     part = draw.permutation(np.arange(len(places)) % PARTS)
     probs = np.full((len(places), max(2, len(work.labels.classes))), np.nan)
@@ -167,7 +167,7 @@ def _doubts(work: Round, places: Array, numbers: Array, going: Going) -> list[Do
     ]
 
 
-def predict_part(work: Round, places: Array, numbers: Array, wanted: Array, seed: int) -> Array:
+def predict_part(work: PlannedRound, places: Array, numbers: Array, wanted: Array, seed: int) -> Array:
     """`[n, C]` mean probabilities of some items, by a model that is trained on some labels only.
 
     Args:

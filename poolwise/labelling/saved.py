@@ -8,7 +8,7 @@ import numpy as np
 from poolwise.arrays import Array
 from poolwise.labelling.project import Project
 from poolwise.labelling.review import PARTS, Going, predict_part, read_cached
-from poolwise.labelling.training import Round
+from poolwise.labelling.training import PlannedRound
 from poolwise.progress import silent
 from poolwise.seeding import child_seed, stream
 from poolwise.storage import write_json
@@ -115,7 +115,7 @@ def estimate_saved(project: Project, going: Going = lambda: True) -> Saved | Non
     return Saved(random, chosen, goal, count, len(labels.trained))
 
 
-def _in_order(project: Project, work: Round) -> Array:
+def _in_order(project: Project, work: PlannedRound) -> Array:
     """Numbers of the chosen labels, in the order in which they were given."""
     fold = project.store.fold()
     when = [fold.items[work.items.ids[place]].answers[-1].event for place in work.labels.trained.tolist()]

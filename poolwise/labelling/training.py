@@ -180,7 +180,7 @@ def mean_probs(predictions: Predictions) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Round:
+class PlannedRound:
     """Everything that a round needs to know.
 
     Attributes:

@@ -4,8 +4,10 @@ from datetime import datetime
 
 import numpy as np
 
-from poolwise.arrays import Array
-from poolwise.learning.history import Event, Kind, Witness
+from poolwise.arrays import Array, ArrayOrTensor, Values
+from poolwise.data.batches import Data
+from poolwise.data.opening import OpenedData
+from poolwise.learning.history import Event, EventKind, Witness
 from poolwise.learning.keeping import Kept
 from poolwise.learning.query import Query
 
@@ -32,11 +34,11 @@ class Answers(Kept):
 
     def update(
         self,
-        indices: object = None,
-        labels: object = None,
+        indices: Values | None = None,
+        labels: Values | None = None,
         *,
-        ids: object = None,
-        positions: object = None,
+        ids: Values | None = None,
+        positions: Values | None = None,
         author: str | None = None,
         at: datetime | str | None = None,
         new_classes: bool = False,
@@ -78,18 +80,18 @@ class Answers(Kept):
                 self.pool.label(positions=indices_n[~known_n], labels=labels_n[~known_n])
             else:
                 self.pool.label(positions=indices_n, labels=labels_n)
-            kinds: list[Kind] = ["correction" if known else "label" for known in known_n.tolist()]
+            kinds: list[EventKind] = ["correction" if known else "label" for known in known_n.tolist()]
             self._note(witness, kinds, indices_n, labels_n)
             if len(indices_n):
                 self._now.retrain()
 
     def correct(
         self,
-        indices: object = None,
-        labels: object = None,
+        indices: Values | None = None,
+        labels: Values | None = None,
         *,
-        ids: object = None,
-        positions: object = None,
+        ids: Values | None = None,
+        positions: Values | None = None,
         author: str | None = None,
         at: datetime | str | None = None,
     ) -> None:
@@ -118,11 +120,11 @@ class Answers(Kept):
 
     def reject(
         self,
-        indices: object = None,
+        indices: Values | None = None,
         reason: str = "",
         *,
-        ids: object = None,
-        positions: object = None,
+        ids: Values | None = None,
+        positions: Values | None = None,
         author: str | None = None,
         at: datetime | str | None = None,
     ) -> None:
@@ -162,10 +164,10 @@ class Answers(Kept):
 
     def restore(
         self,
-        indices: object = None,
+        indices: Values | None = None,
         *,
-        ids: object = None,
-        positions: object = None,
+        ids: Values | None = None,
+        positions: Values | None = None,
         author: str | None = None,
         at: datetime | str | None = None,
     ) -> None:
@@ -181,7 +183,9 @@ class Answers(Kept):
         with self._changing():
             self._now.query = None
 
-    def extend(self, data: object, *, ids: object = None, features: object = None) -> Array:
+    def extend(
+        self, data: Data | OpenedData, *, ids: Values | None = None, features: ArrayOrTensor | None = None
+    ) -> Array:
         """Append examples to the pool, and return their positions in the data.
 
         What is asked for stays as it is. Fixed features are computed for the new examples only.
@@ -233,7 +237,7 @@ class Answers(Kept):
             self._now.retrain()
         return number
 
-    def _numbers(self, labels: object, count: int, new_classes: bool) -> Array:
+    def _numbers(self, labels: Values | None, count: int, new_classes: bool) -> Array:
         """Labels as class numbers; new classes are added where that is wanted."""
         before = self.pool.classes
         labels_n = self.pool.numbers(labels, count, new_classes=new_classes)
@@ -244,7 +248,7 @@ class Answers(Kept):
     def _note(
         self,
         witness: Witness,
-        kinds: list[Kind],
+        kinds: list[EventKind],
         indices_n: Array,
         labels_n: Array | None = None,
         reason: str = "",

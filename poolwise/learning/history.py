@@ -20,7 +20,7 @@ from poolwise.errors import FileError, ParameterError
 from poolwise.learning.state import ADVICE, SavedHistory
 from poolwise.storage import sync_folder
 
-Kind = Literal["label", "correction", "rejection", "return"]
+EventKind = Literal["label", "correction", "rejection", "return"]
 """What happened: a label was given or changed, an example was rejected, or put back into the pool."""
 
 NAME = "history-{:05}.jsonl"
@@ -49,7 +49,7 @@ class Event:
     """
 
     index: int
-    kind: Kind
+    kind: EventKind
     label: int | None
     time: datetime
     author: str | None = None
@@ -102,7 +102,7 @@ class Witness:
     def events(
         self,
         pool: Pool,
-        kinds: Sequence[Kind],
+        kinds: Sequence[EventKind],
         indices_n: Array,
         labels_n: Array | None = None,
         *,
@@ -219,7 +219,7 @@ class HistoryFile:
 
 
 def _event(values: dict[str, Any]) -> Event:
-    if values["kind"] not in get_args(Kind):
+    if values["kind"] not in get_args(EventKind):
         raise ValueError(f"unknown kind {values['kind']!r}")
     made = Event(**values)
     return replace(made, time=datetime.fromisoformat(values["time"]))

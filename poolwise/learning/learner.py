@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from poolwise import budget
-from poolwise.arrays import Array
+from poolwise.arrays import Array, Values
+from poolwise.data.batches import Data
 from poolwise.data.examples import Examples, as_examples, needed_labels
+from poolwise.data.opening import OpenedData
 from poolwise.data.pool import Pool
 from poolwise.errors import StateError
 from poolwise.learning.answers import Answers
@@ -96,14 +98,14 @@ class ActiveLearner(Answers):
     def __init__(
         self,
         posterior: PosteriorLike,
-        pool: object,
+        pool: Pool | Data | OpenedData,
         method: MethodLike = registry.DEFAULT,
         batch_size: int = 10,
         directory: str | Path | None = None,
         seed: int = 0,
         *,
-        test: object = None,
-        validation: object = None,
+        test: Data | None = None,
+        validation: Data | None = None,
         memory: int | str = budget.DEFAULT,
         self_contained: bool = True,
         features: FeaturesLike = None,
@@ -198,7 +200,7 @@ class ActiveLearner(Answers):
             self._save_state()
         return self._now.trained
 
-    def predict(self, data: object) -> Predictions:
+    def predict(self, data: Data) -> Predictions:
         """Predictions of the current model."""
         return self.posterior.predict(data, memory=self._memory, report=self._report)
 
@@ -290,10 +292,10 @@ class ActiveLearner(Answers):
         *,
         method: MethodLike | None = None,
         posterior: PosteriorLike | None = None,
-        data: object = None,
-        ids: object = None,
-        test: object = None,
-        validation: object = None,
+        data: Data | OpenedData | None = None,
+        ids: Values | None = None,
+        test: Data | None = None,
+        validation: Data | None = None,
         features: FeaturesLike = None,
         first: MethodLike | None = None,
         check_data: bool = True,

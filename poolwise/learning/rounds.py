@@ -29,7 +29,10 @@ class Round:
             that were saved before this was recorded.
 
     Example:
-        >>> Round(0, 10, metrics={"accuracy": 0.5}).as_dict()["labelled"]
+        >>> entry = Round(0, 10, metrics={"accuracy": 0.5}, indices=(3, 1, 4))
+        >>> entry
+        Round(0: 10 labels, accuracy 0.5, asked for 3)
+        >>> entry.as_dict()["labelled"]
         10
     """
 
@@ -46,6 +49,13 @@ class Round:
     origin: Literal["method", "first", "random"] = "method"
     tracked: bool = False
     made_by: MadeBy | None = None
+
+    def __repr__(self) -> str:
+        parts = [f"{self.labelled} labels"]
+        parts += [f"{name} {value:.4g}" for name, value in (self.metrics or {}).items() if name == "accuracy"]
+        parts += [f"asked for {len(self.indices)}"] if self.indices else []
+        parts += [] if self.final is None else [self.final]
+        return f"Round({self.round}: {', '.join(parts)})"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists, for JSON."""

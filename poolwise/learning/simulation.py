@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from poolwise.arrays import Array
+from poolwise.arrays import Array, Values
 from poolwise.data.examples import as_labels
 from poolwise.data.naming import text_labels
 from poolwise.data.pool import Pool
@@ -11,11 +11,11 @@ from poolwise.learning.rounds import Round
 from poolwise.learning.stopping import Budget, Rule
 from poolwise.selection.select import without_warnings
 
-Oracle = Callable[[Array], object]
+Oracle = Callable[[Array], Values]
 
 
 def simulate(
-    learner: ActiveLearner, oracle: Oracle | object, budget: int | None = None, stop: Sequence[Rule] = ()
+    learner: ActiveLearner, oracle: Oracle | Values, budget: int | None = None, stop: Sequence[Rule] = ()
 ) -> Iterator[Round]:
     """Run a learner against known labels. Each round is yielded once its labels are recorded.
 
@@ -79,7 +79,7 @@ def _ready(rule: Rule, history: Sequence[Round]) -> bool:
     return tracked or not _needs_agreement(rule)
 
 
-def _lookup(labels: object, pool: Pool) -> Oracle:
+def _lookup(labels: Values, pool: Pool) -> Oracle:
     named = pool.class_names is not None and text_labels(labels) is not None
     labels_N = pool.numbers(labels, len(pool)) if named else as_labels(labels, len(pool))
     return lambda indices_n: labels_N[indices_n]

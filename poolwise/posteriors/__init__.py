@@ -1,4 +1,4 @@
-"""From data to predictions: MC dropout, ensembles, last-layer Laplace, committees, and posteriors of your own.
+"""From data to predictions: MC dropout, ensembles, last-layer Laplace, SWAG, committees, and posteriors of your own.
 
 A posterior of your own is any object with the methods of `Posterior`. `BasePosterior` leaves two of them to write,
 `from_callable` none. `register` gives one a name, and `poolwise.testing.check_posterior` tests it.
@@ -7,7 +7,7 @@ A posterior of your own is any object with the methods of `Posterior`. `BasePost
 from typing import TYPE_CHECKING
 
 from poolwise.lazy import lazy_names
-from poolwise.posteriors.base import BasePosterior, arrays
+from poolwise.posteriors.base import BasePosterior, arrays, inputs
 from poolwise.posteriors.callable import from_callable
 from poolwise.posteriors.ensembles import DeepEnsemble, DropoutEnsemble
 from poolwise.posteriors.folder import write_predictions
@@ -16,12 +16,14 @@ from poolwise.posteriors.mc_dropout import MCDropout
 from poolwise.posteriors.nearest_neighbour import NearestNeighbour, nearest_neighbour
 from poolwise.posteriors.protocol import Posterior
 from poolwise.posteriors.registry import Cost, kinds, register
+from poolwise.posteriors.swag import SWAG
 from poolwise.posteriors.trained import ensemble, mc_dropout
 
 if TYPE_CHECKING:
     from poolwise.posteriors.committee import Committee
 
 __all__ = [
+    "SWAG",
     "BasePosterior",
     "Committee",
     "Cost",
@@ -34,6 +36,7 @@ __all__ = [
     "arrays",
     "ensemble",
     "from_callable",
+    "inputs",
     "kinds",
     "mc_dropout",
     "nearest_neighbour",

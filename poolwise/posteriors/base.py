@@ -230,10 +230,32 @@ def arrays(data: Any) -> tuple[Any, Array]:
     """
     examples = as_examples(data)
     if examples.labels is None:
-        raise MissingInputError("fitting needs labels. Pass (inputs, labels) or a Dataset of (input, label).")
+        raise MissingInputError(
+            "fitting needs labels. Pass (inputs, labels) or a Dataset of (input, label). To predict, read the inputs "
+            "alone: poolwise.posteriors.inputs(data)."
+        )
     if not len(examples):
         raise EmptyPoolError("there are no examples to fit on.")
-    return plain(examples.batch(np.arange(len(examples)))), examples.labels
+    return inputs(examples), examples.labels
+
+
+def inputs(data: Any) -> Any:
+    """All inputs of data with or without labels: what `predict` of a posterior of your own can begin with.
+
+    They are read at once. `BasePosterior` reads them in blocks, and calls `sample` for each.
+
+    Args:
+        data: whatever `predict` was given.
+    Returns:
+        `[n, ...]` array; a list for texts, a dictionary for named inputs.
+
+    Example:
+        >>> import torch, poolwise as pw
+        >>> pw.posteriors.inputs(torch.ones(4, 2)).shape
+        (4, 2)
+    """
+    examples = as_examples(data)
+    return plain(examples.batch(np.arange(len(examples))))
 
 
 def plain(batch: Any) -> Any:

@@ -200,7 +200,7 @@ def find(name: str) -> PosteriorKind:
 
 
 def _load_own() -> None:
-    from poolwise.posteriors import builtin, laplace  # noqa: F401  (which register themselves)
+    from poolwise.posteriors import builtin, laplace, swag  # noqa: F401  (which register themselves)
 
 
 def _from_entry(entry: Any) -> PosteriorKind:

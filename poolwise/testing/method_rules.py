@@ -1,73 +1,29 @@
 """The rules that every selection method keeps, each a function that raises if a method breaks it."""
 
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from poolwise.arrays import Array
-from poolwise.errors import BatchSizeError, MethodError, ParameterError
+from poolwise.errors import BatchSizeError
 from poolwise.predictions import Predictions
-from poolwise.selection.batch import Batch
+from poolwise.selection.inputs import INPUTS
 from poolwise.selection.registry import Method
-from poolwise.selection.select import select
 from poolwise.testing.pools import copies, degenerate, features, one_hot, pool
-
-
-class Broken(Exception):
-    """A rule is broken; the message says how."""
-
-
-def _expect(condition: object, message: str) -> None:
-    if not condition:
-        raise Broken(message)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The method under test, and the parameters it is tested with."""
-
-    method: Method
-    parameters: Callable[[Array], Mapping[str, Any]]
-
-    def select(self, x: Any, size: int, like: Array | None = None, **options: Any) -> Batch:
-        """A batch; embeddings, and what the method needs of labelled points, are always there.
-
-        Args:
-            x: the pool.
-            size: how many points to pick.
-            like: the pool that the method's parameters are made for, if that is another.
-            options: for `poolwise.select`.
-        """
-        made = self.parameters(np.asarray(x) if like is None else like)
-        given = {"embeddings": features(len(x)), **self.known(x, like), "information": False, **options}
-        try:
-            return select(x, size, self.method, **{**made, **given})
-        except (MethodError, BatchSizeError, ParameterError) as error:
-            raise Broken(str(error)) from error
-        except Exception as error:  # whatever the method under test raises
-            raise Broken(f"it raised {type(error).__name__}: {error}") from error
-
-    def known(self, x: Any, like: Array | None = None, count: int = 9) -> dict[str, Array]:
-        """What the method needs of labelled points, some of each class, by the name of the argument of `select`."""
-        _, K, C = x.shape
-        needs = self.method.inputs(self.parameters(np.asarray(x) if like is None else like))
-        made = {
-            "labelled_embeddings": features(count, seed=1),
-            "labelled_predictions": pool(count, K, C, seed=1),
-            "labels": np.arange(count) % C,
-        }
-        return {name: value for name, value in made.items() if name in needs}
-
+from poolwise.testing.random_states import states, states_put_back
+from poolwise.testing.subject import Broken, NoBatch, Settings, Subject, expect, expect_same, expect_same_points
 
 RULES: dict[str, Callable[[Subject], None]] = {}
 """The rules by name."""
 
-# Rules that can be checked even where no valid batch comes.
-ALWAYS = ("input_untouched", "global_random_state")
+# Rules that are checked even where no valid batch comes.
+_ALWAYS = ("input_untouched", "global_random_state", "global_settings")
+# Rules that compare no batches. All others fail where a batch changes from call to call.
+_ONE_BATCH = ("valid_batch", "best_first", "one_hot", "degenerate_pools", "batch_sizes", "labelled_sets", *_ALWAYS)
 
 
 def _rule(function: Callable[[Subject], None]) -> Callable[[Subject], None]:
@@ -79,26 +35,19 @@ def applies(name: str, method: Method) -> bool:
     """Whether a rule is for a method."""
     if name.startswith("labelled") and not any("label" in need.partition(" if ")[0] for need in method.needs):
         return False
+    if name == "best_first":  # objectives are picked from greedily, by code that takes the largest gain
+        return not method.stochastic and not isinstance(method.function, type)
     if name in ("pool_order", "labelled_order"):
         return not method.stochastic
     return name != "evaluation" or "evaluation" in method.parameters
 
 
-def _expect_same(found: Batch, expected: Batch, rule: str, cause: str) -> None:
-    """Both batches are the same points with the same scores, up to rounding."""
-    _expect_same_points(found.indices, expected.indices, rule, cause)
-    differs = ~np.isclose(found.scores, expected.scores, rtol=1e-4, atol=2e-6)
-    at = int(np.argmax(differs))
-    _expect(
-        not differs.any(),
-        f"{rule}, but the score of pick {at} is {found.scores[at]}, not {expected.scores[at]}. {cause}",
-    )
-
-
-def _expect_same_points(found: Array, expected: Array, rule: str, cause: str) -> None:
-    differs = found != expected
-    at = int(np.argmax(differs))
-    _expect(not differs.any(), f"{rule}, but pick {at} is point {found[at]}, not {expected[at]}. {cause}")
+def explained(name: str, failed: Collection[str]) -> bool:
+    """Whether a rule would be broken for the reason that others are, so that it has nothing to add."""
+    if "valid_batch" in failed:
+        return name not in _ALWAYS
+    unsteady = {"input_untouched", "same_seed", "global_random_state"} & {*failed}
+    return bool(unsteady) and name not in _ONE_BATCH
 
 
 # The result
@@ -107,7 +56,18 @@ def _expect_same_points(found: Array, expected: Array, rule: str, cause: str) ->
 @_rule
 def _valid_batch(subject: Subject) -> None:
     batch = subject.select(pool(120, 5, 4), 30)
-    _expect(batch.indices.shape == batch.scores.shape == (30,), "a batch of 30 must have 30 indices and 30 scores.")
+    expect(batch.indices.shape == batch.scores.shape == (30,), "a batch of 30 must have 30 indices and 30 scores.")
+
+
+@_rule
+def _best_first(subject: Subject) -> None:
+    scores = subject.select(pool(120, 5, 4), 30).scores
+    rising = bool((np.diff(scores) >= 0).all()) and scores[-1] > scores[0]
+    expect(
+        not rising,
+        f"the scores rise from the first pick ({scores[0]:.4g}) to the last ({scores[-1]:.4g}): the batch begins with "
+        "the worst. Picks come best first: np.argsort(-scores)[:n], not np.argsort(scores)[-n:].",
+    )
 
 
 @_rule
@@ -117,13 +77,83 @@ def _input_untouched(subject: Subject) -> None:
     before = {"predictions": x.copy(), **{name: value.copy() for name, value in given.items()}}
     try:
         subject.select(x, 20, **given)
-    except Broken as broken:
-        error = broken
+    except NoBatch as no_batch:
+        error = no_batch
     advice = "Write to copies only: of a block in task.scores, nothing but `probs` may be overwritten."
     for name, value in {"predictions": x, **given}.items():
-        _expect(np.array_equal(value, before[name]), f"the {name} of the caller were changed. {advice}")
+        expect(np.array_equal(value, before[name]), f"the {name} of the caller were changed. {advice}")
     if error is not None:
         raise error
+
+
+# Randomness, and what belongs to the whole program
+
+
+@_rule
+def _same_seed(subject: Subject) -> None:
+    x = pool(120, 5, 4)
+    first, second = (subject.select(x, 20, seed=11) for _ in range(2))
+    cause = "Draw from task.generator(name) only, and keep nothing between calls."
+    expect_same(second, first, "the same seed must give the same batch", cause)
+
+
+@_rule
+def _global_random_state(subject: Subject) -> None:
+    x, batches = pool(120, 5, 4), []
+    with states_put_back():
+        for seed in (1, 2):
+            random.seed(seed)
+            np.random.seed(seed)  # noqa: NPY002
+            torch.manual_seed(seed)
+            before = states()
+            try:
+                batches.append(subject.select(x, 10))
+            finally:  # also if no batch came
+                _expect_states(before)
+    cause = "Draw from task.generator(name) instead."
+    expect_same(batches[1], batches[0], "the global random state must not change the batch", cause)
+
+
+def _expect_states(before: dict[str, Any]) -> None:
+    for name, state in states().items():
+        expect(
+            state == before[name],
+            f"the global random state of {name} was changed: it was seeded or drawn from. Draw from "
+            "task.generator(name) instead.",
+        )
+
+
+@_rule
+def _global_settings(subject: Subject) -> None:
+    try:
+        subject.select(pool(120, 5, 4), 10)
+    finally:
+        for name, value in vars(Settings.now()).items():
+            expect(
+                value == getattr(subject.settings, name),
+                f"{name.replace('_', ' ')} was changed, for the whole program, to {value}. Leave it as it is.",
+            )
+
+
+@_rule
+def _other_seeds(subject: Subject) -> None:
+    x = pool(800, 5, 10, scale=1.0)
+    first, *others = (subject.select(x, 60, seed=seed) for seed in range(4))
+    if not subject.method.stochastic:
+        cause = "If the method draws at random, declare it: stochastic=True."
+        for other in others:
+            expect_same(other, first, "the seed must not change the batch of a method that is not stochastic", cause)
+        return
+    changed = [not np.array_equal(other.indices, first.indices) for other in others]
+    changed += [not np.array_equal(other.scores, first.scores) for other in others]
+    expect(
+        any(changed),
+        "four seeds gave the same batch, though the method is declared stochastic. Draw from task.generator(name), "
+        "which depends on the seed, or declare stochastic=False.",
+    )
+
+
+# Inputs of all kinds
 
 
 @_rule
@@ -139,7 +169,27 @@ def _input_kinds(subject: Subject) -> None:
     expected = subject.select(x.copy(), 12)
     for kind, given in kinds.items():
         batch = subject.select(given, 12, like=x)
-        _expect_same(batch, expected, f"{kind} must give the batch of a plain array", "Read task.predictions only.")
+        expect_same(batch, expected, f"{kind} must give the batch of a plain array", "Read task.predictions only.")
+
+
+@_rule
+def _needs(subject: Subject) -> None:
+    x = pool(120, 5, 4)
+    needed = subject.method.inputs(subject.parameters(x))
+    everything = {"embeddings": features(120), **subject.known(x, needs=INPUTS)}
+    little = {name: value if name in needed else None for name, value in everything.items()}
+    missing = ", ".join(name for name in INPUTS if name not in needed)
+    declare = "Say what the method uses: needs=(...) of poolwise.method. A learner provides that and nothing else."
+    try:
+        expected = subject.select(x, 20, **little)
+    except Broken as broken:
+        raise Broken(f"without {missing}, which it does not say it needs: {broken} {declare}") from broken
+    expect_same(
+        subject.select(x, 20, **everything),
+        expected,
+        f"{missing} must not change the batch of a method that does not say it needs them",
+        declare,
+    )
 
 
 @_rule
@@ -169,11 +219,11 @@ def _select_from(kind: str, subject: Subject, x: Array, size: int, advice: str) 
 def _batch_sizes(subject: Subject) -> None:
     for N in (1, 2, 17):
         indices = subject.select(pool(N, 3, 3), N).indices
-        _expect(sorted(indices.tolist()) == list(range(N)), f"{N} of {N} points must be all of them, not {indices}.")
+        expect(sorted(indices.tolist()) == list(range(N)), f"{N} of {N} points must be all of them, not {indices}.")
     try:
         subject.select(pool(5, 3, 3), 6)
     except Broken as broken:
-        _expect(isinstance(broken.__cause__, BatchSizeError), f"6 of 5 points must be a BatchSizeError: {broken}")
+        expect(isinstance(broken.__cause__, BatchSizeError), f"6 of 5 points must be a BatchSizeError: {broken}")
     else:
         raise Broken("6 of 5 points must be a BatchSizeError, but a batch came.")
 
@@ -188,7 +238,7 @@ def _pool_order(subject: Subject) -> None:
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(200)
         batch = subject.select(x[order], 20, like=x, embeddings=z[order])
-        _expect_same(
+        expect_same(
             replace(batch, indices=order[batch.indices]),
             expected,
             "the same points must be picked whatever the order of the pool",
@@ -219,7 +269,7 @@ def _compare_order(subject: Subject, axis: int, what: str) -> None:
             known["labels"] = np.argsort(order)[known["labels"]]
         moved = np.ascontiguousarray(np.take(x, order, axis))
         rule = f"the order of the {what} must not matter"
-        _expect_same(subject.select(moved, size, **known), expected, rule, f"Treat all {what} alike.")
+        expect_same(subject.select(moved, size, **known), expected, rule, f"Treat all {what} alike.")
 
 
 # What is labelled already
@@ -234,7 +284,7 @@ def _labelled_order(subject: Subject) -> None:
         order = np.random.default_rng(seed).permutation(9)
         moved = {name: value[order] for name, value in known.items()}
         rule, cause = "the order of the labelled points must not matter", "Treat all labelled points alike."
-        _expect_same(subject.select(x, 20, **moved), expected, rule, cause)
+        expect_same(subject.select(x, 20, **moved), expected, rule, cause)
 
 
 @_rule
@@ -266,11 +316,12 @@ def _block_size(subject: Subject) -> None:
         x = pool(*shape)
         expected = subject.select(x, 30)
         for memory in ("10KB", "1KB", 1):
-            _expect_same(
+            expect_same(
                 subject.select(x, 30, memory=memory),
                 expected,
                 f"the memory budget must not change the batch (memory={memory!r})",
-                "The score of a row in task.scores may depend on that row only, not on the other rows of its block.",
+                "The score of a row in task.scores may depend on that row only: not on the other rows of its block, "
+                "and not on task.memory.",
             )
 
 
@@ -282,11 +333,11 @@ def _threads(subject: Subject) -> None:
         for threads in (1, 2):
             torch.set_num_threads(threads)
             batches.append(subject.select(x, 12))
-            _expect(torch.get_num_threads() == threads, "the number of PyTorch threads was changed. Leave it alone.")
+            expect(torch.get_num_threads() == threads, "the number of PyTorch threads was changed. Leave it alone.")
     finally:
         torch.set_num_threads(before)
     cause = "Blocks are worked on by several threads at a time: a kernel must not write to anything they share."
-    _expect_same(batches[1], batches[0], "the number of threads must not change the batch", cause)
+    expect_same(batches[1], batches[0], "the number of threads must not change the batch", cause)
 
 
 # Parts of the pool
@@ -316,75 +367,10 @@ def _compare_part(subject: Subject, some: Array, what: str, **options: Any) -> N
     except Broken as broken:
         raise Broken(f"a choice from {what}: {broken} {_SPACE}") from broken
     outside = np.setdiff1d(batch.indices, some)
-    _expect(not len(outside), f"a choice from {what} must not pick others, such as {outside}. {_SPACE}")
+    expect(not len(outside), f"a choice from {what} must not pick others, such as {outside}. {_SPACE}")
     alone = subject.select(x[some], 10, like=x, embeddings=z[some])
     alone = replace(alone, indices=some[alone.indices])
-    _expect_same(batch, alone, f"a choice from {what} must be the batch of these points alone", _SPACE)
-
-
-# Randomness
-
-
-@_rule
-def _same_seed(subject: Subject) -> None:
-    x = pool(120, 5, 4)
-    first, second = (subject.select(x, 20, seed=11) for _ in range(2))
-    cause = "Draw from task.generator(name) only, and keep nothing between calls."
-    _expect_same(second, first, "the same seed must give the same batch", cause)
-
-
-@_rule
-def _other_seeds(subject: Subject) -> None:
-    x = pool(800, 5, 10, scale=1.0)
-    first, *others = (subject.select(x, 60, seed=seed) for seed in range(4))
-    if not subject.method.stochastic:
-        cause = "If the method draws at random, declare it: stochastic=True."
-        for other in others:
-            _expect_same(other, first, "the seed must not change the batch of a method that is not stochastic", cause)
-        return
-    changed = [not np.array_equal(other.indices, first.indices) for other in others]
-    changed += [not np.array_equal(other.scores, first.scores) for other in others]
-    _expect(
-        any(changed),
-        "four seeds gave the same batch, though the method is declared stochastic. Draw from task.generator(name), "
-        "which depends on the seed, or declare stochastic=False.",
-    )
-
-
-@_rule
-def _global_random_state(subject: Subject) -> None:
-    x, before = pool(120, 5, 4), _get_random_state()
-    batches = []
-    try:
-        for seed in (1, 2):
-            random.seed(seed)
-            np.random.seed(seed)  # noqa: NPY002
-            torch.manual_seed(seed)
-            start = _get_random_state()
-            batches.append(subject.select(x, 10))
-            for name, state in _get_random_state().items():
-                _expect(
-                    state == start[name],
-                    f"the global random state of {name} was changed: it was seeded or drawn from. Draw from "
-                    "task.generator(name) instead.",
-                )
-    finally:
-        _set_random_state(before)
-    cause = "Draw from task.generator(name) instead."
-    _expect_same(batches[1], batches[0], "the global random state must not change the batch", cause)
-
-
-def _get_random_state() -> dict[str, Any]:
-    kind, keys, *rest = np.random.get_state(legacy=True)  # noqa: NPY002
-    torch_state = bytes(torch.get_rng_state().numpy())
-    return {"Python": random.getstate(), "NumPy": (kind, np.asarray(keys).tobytes(), *rest), "PyTorch": torch_state}
-
-
-def _set_random_state(state: dict[str, Any]) -> None:
-    random.setstate(state["Python"])
-    kind, keys, *rest = state["NumPy"]
-    np.random.set_state((kind, np.frombuffer(keys, np.uint32), *rest))  # noqa: NPY002
-    torch.set_rng_state(torch.frombuffer(bytearray(state["PyTorch"]), dtype=torch.uint8))
+    expect_same(batch, alone, f"a choice from {what} must be the batch of these points alone", _SPACE)
 
 
 # Ties, and two ways to the same batch
@@ -398,7 +384,7 @@ def _ties(subject: Subject) -> None:
         batch = subject.select(x, 60, embeddings=z, memory=memory)
         rule = f"among exact copies of points, the memory budget must not change the picks (memory={memory!r})"
         cause = "Copies must get scores that are equal to the last bit, in whatever block they are."
-        _expect_same_points(batch.indices, expected.indices, rule, cause)
+        expect_same_points(batch.indices, expected.indices, rule, cause)
 
 
 @_rule
@@ -412,4 +398,4 @@ def _evaluation(subject: Subject) -> None:
             "Lazy evaluation relies on three things: start() is no smaller than any gain; gains never grow as the "
             "batch grows, or shrinking = False; and gains(indices) of a point does not depend on the other indices."
         )
-        _expect_same(lazy, full, "lazy and full evaluation must make the same picks", cause)
+        expect_same(lazy, full, "lazy and full evaluation must make the same picks", cause)

@@ -15,6 +15,7 @@ from poolwise.data.examples import Examples, Subset, needed_labels
 from poolwise.errors import MissingInputError
 from poolwise.predictions import Predictions
 from poolwise.testing.random_states import states, stir
+from poolwise.user_code import told
 
 # Probabilities are the same if they differ by no more than this: float32 sums round differently in other batches.
 _ROUNDING = 1e-4
@@ -45,6 +46,12 @@ class Case:
         return Subset(self.data, np.asarray(indices))
 
 
+class _Unlabelled(Subset):
+    """Examples whose labels are not known, as those of a pool are."""
+
+    labels = None
+
+
 def _protocol(case: Case) -> None:
     posterior = case.fresh()
     missing = [name for name in ("fit", "predict", "embed", "state", "load_state") if not hasattr(posterior, name)]
@@ -65,6 +72,22 @@ def _shapes(case: Case) -> None:
     assert largest < C, f"there are {C} classes in the predictions, and the largest label is {largest}."
     one = posterior.predict(case.part([3])).shape
     assert one == (1, K, C), f"one example alone has predictions {list(one)}, all together have [{N}, {K}, {C}]."
+
+
+def _unlabelled(case: Case) -> None:
+    posterior = case.fitted()
+    try:
+        found = _probs(posterior.predict(_Unlabelled(case.data, np.arange(len(case.data)))))
+    except Exception as error:
+        raise AssertionError(
+            f"data without labels cannot be predicted: {told(error)}. A pool has no labels, so predict must do "
+            "without: poolwise.posteriors.inputs(data) reads the inputs alone."
+        ) from error
+    expected, again = (_probs(posterior.predict(case.data)) for _ in range(2))
+    assert _close(found, expected) or not _close(again, expected), (  # else `consistency` has the reason
+        "the same examples are predicted differently without their labels (by up to "
+        f"{_gap(found, expected):.2g}). predict must not look at labels."
+    )
 
 
 def _normalised(case: Case) -> None:
@@ -207,6 +230,7 @@ def _memory(case: Case) -> None:
 CHECKS: dict[str, Callable[[Case], None]] = {
     "protocol": _protocol,
     "shapes": _shapes,
+    "unlabelled": _unlabelled,
     "normalised": _normalised,
     "rows": _rows,
     "consistency": _consistency,

@@ -30,6 +30,7 @@ def check_posterior(
     | --- | --- |
     | `protocol` | fit, predict, embed, state and load_state are there; `fit` returns the posterior |
     | `shapes` | predictions are `[N, K, C]`, for all examples and for one, with the same K and C |
+    | `unlabelled` | data without labels, such as a pool, is predicted, and in the same way |
     | `normalised` | probabilities are finite, not negative, and sum to one over the classes |
     | `rows` | row i belongs to example i: in another order, the rows come in that order |
     | `consistency` | sample k of an example is the same alone and together with others, and when asked again |
@@ -58,7 +59,7 @@ def check_posterior(
         >>> def fit(inputs, labels, seed):
         ...     return np.random.default_rng(seed).normal(size=(4, inputs.shape[1], labels.max() + 1))
         >>> len(check_posterior(pw.posteriors.from_callable(predict, fit=fit, outputs="logits")))
-        12
+        13
     """
     makes = isinstance(posterior, type) or not hasattr(posterior, "predict")
     fresh: Any = posterior if makes else lambda: copy.deepcopy(posterior)
