@@ -72,7 +72,7 @@ def saved(page):
 def test_a_new_user_labels_sixty_digits_up_to_a_model_and_an_export(tmp_path, visit):
     folder = write_digits(tmp_path / "digits", 200)
     classes = ",".join(map(str, range(10)))
-    with command(folder, "--classes", classes, home=tmp_path) as (_, address, _):
+    with command(folder, "--classes", classes, "--encoder", "patches", home=tmp_path) as (_, address, _):
         page = visit(address)
         given = {}
         for _ in range(60):
@@ -127,6 +127,11 @@ def test_two_browsers_reload_lost_network_and_a_phone(tmp_path, visit):
         one.wait_for_selector("#stage .text")
         saved(one)
         assert shown(one) not in [*mine, *offline]
+        one.wait_for_function("() => !document.getElementById('back').disabled")
+        one.keyboard.press("ArrowLeft")  # back to what was answered before the page was loaded again
+        assert shown(one) in (mine[-1], offline[-1])
+        assert one.locator(".class[aria-pressed=true]").count() == 1
+        one.keyboard.press("ArrowRight")
 
         phone = visit(address, viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
         for path in ("", "progress", "review", "team"):

@@ -235,7 +235,7 @@ class TestAdding:
         added, events = self.plan({"a": "cat", "b": " cat ", "c": ""})
         assert (added.new, added.same, added.empty, added.changed) == (1, 1, 1, 0)
         assert [(event.kind, event.item, event.label) for event in events] == [("label", "b", "cat")]
-        assert str(added) == "1 new labels; 1 were there already; 1 rows without a label skipped"
+        assert str(added) == "1 new label; 1 was there already; 1 row without a label skipped"
 
     @pytest.mark.parametrize(
         ("labels", "message"),

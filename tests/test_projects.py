@@ -225,7 +225,7 @@ class TestMistakes:
     def test_labels_that_are_in_the_data_itself(self, run):
         Path("x.csv").write_text("text,topic\none,a\ntwo,b\nthree,\n")
         run("next", "x.csv", "-n", 2, "--encoder", "tfidf")
-        assert run("add", "x.csv", "x.csv", "--label", "topic").out.startswith("2 new labels; 1 rows without")
+        assert run("add", "x.csv", "x.csv", "--label", "topic").out.startswith("2 new labels; 1 row without")
 
     def test_several_projects_in_one_folder(self, run):
         tickets(6, "other.csv")

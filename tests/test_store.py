@@ -246,6 +246,15 @@ class TestLeases:
         assert store.lease("anna", 2, 60, list("bcd"), now=1) == ["b", "c"]
         assert store.leased(now=2) == {"anna": ["b", "c"]}
 
+    def test_a_queue_is_read_no_further_than_needed(self, store):
+        def queue():
+            yield from "abc"
+            raise AssertionError("read too far")
+
+        assert store.lease("anna", 2, 60, queue(), wanted=lambda item: True, now=0) == ["a", "b"]
+        assert store.lease("bert", 1, 60, queue(), wanted=lambda item: True, now=0) == ["c"]
+        assert store.lease("anna", 2, 60, queue(), wanted=lambda item: item != "a", now=40) == ["b", "a"]
+
     def test_some_items_go_to_two_people(self, store):
         most = {"a": 2, "b": 1, "c": 2}.get
         assert store.lease("anna", 3, 60, list("abc"), most=most, now=0) == ["a", "b", "c"]

@@ -57,7 +57,11 @@ def label(
         Path | None, typer.Option(help="What features were made from, in the same order: a folder or a table.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="What turns texts into numbers: minilm, tfidf, or a checkpoint.")
+        str | None,
+        typer.Option(
+            help="What turns texts into numbers: minilm, tfidf, or a checkpoint; images: efficientnet (pretrained on "
+            "ImageNet) or patches."
+        ),
     ] = None,
     method: Annotated[str | None, typer.Option(help="How to select; see `poolwise methods`.")] = None,
     model: ModelOption = None,

@@ -75,8 +75,9 @@ def next_batch(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="What turns texts into numbers: minilm (better; encodes about 20 to 100 texts a second, once), tfidf "
-            "(seconds), or a checkpoint. By default minilm if it is installed."
+            help="What turns texts into numbers: minilm (better, and slower: each text is encoded once), tfidf "
+            "(seconds), or a checkpoint; images: efficientnet (pretrained on ImageNet) or patches. By default minilm "
+            "and efficientnet, if they are installed."
         ),
     ] = None,
     method: Annotated[str | None, typer.Option(help="How to select; see `poolwise methods`.")] = None,
@@ -275,6 +276,8 @@ def apply(
             _say_changes(opened)
             measured = next(iter(opened.store.models(last=1)), None)
             _say(f"{len(predicted.ids):,} predictions written to {output}")
+            if measured is not None:
+                _say(f"Model: {measured.name}.")
             if measured is not None and measured.accuracy is not None:
                 _say(_accuracy(measured))
 
@@ -395,7 +398,8 @@ def _say_changes(project: "Project") -> None:
 def _say_batch(batch: "Batch", project: "Project", output: Path | None) -> None:
     model = batch.model
     if model is None:
-        _say(f"batch {batch.number}: {len(batch):,} items, chosen without a model ({batch.method}).")
+        features = f" on {batch.encoder}" if batch.encoder and batch.method != "random" else ""
+        _say(f"batch {batch.number}: {len(batch):,} items, chosen without a model ({batch.method}{features}).")
     else:
         _say(f"batch {batch.number}: {len(batch):,} items, chosen by {batch.method}. Model: {model.name}.")
         if model.accuracy is not None:

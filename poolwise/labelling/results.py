@@ -33,6 +33,7 @@ class Batch:
         method: what chose it.
         model: the model behind it, None for a first batch.
         notes: what people should know about it.
+        encoder: what made the features that it was chosen by, in words.
     """
 
     items: Sequence[ToLabel]
@@ -40,6 +41,7 @@ class Batch:
     method: str
     model: ModelRecord | None
     notes: Sequence[str]
+    encoder: str = ""
 
     @property
     def ids(self) -> list[str]:
@@ -69,13 +71,13 @@ class Added:
     classes: Sequence[str] = ()
 
     def __str__(self) -> str:
-        parts = [f"{self.new:,} new labels"]
+        parts = [f"{self.new:,} new label{'' if self.new == 1 else 's'}"]
         if self.changed:
             parts.append(f"{self.changed:,} replaced")
         if self.same:
-            parts.append(f"{self.same:,} were there already")
+            parts.append(f"{self.same:,} {'was' if self.same == 1 else 'were'} there already")
         if self.empty:
-            parts.append(f"{self.empty:,} rows without a label skipped")
+            parts.append(f"{self.empty:,} row{'' if self.empty == 1 else 's'} without a label skipped")
         if self.classes:
             parts.append(f"new classes: {', '.join(self.classes)}")
         return "; ".join(parts)

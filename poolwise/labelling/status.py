@@ -63,7 +63,7 @@ class Status:
             said.append(f"batch {self.batch.number}: {self.batch_done:,} of {len(self.batch.picks):,} labelled")
         said += self._curve()
         if self.stale and self.models:
-            said.append(f"{self.stale:,} labels are newer than the newest model")
+            said.append(f"{self.stale:,} label{' is' if self.stale == 1 else 's are'} newer than the newest model")
         return said
 
     def _curve(self) -> list[str]:

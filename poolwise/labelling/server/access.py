@@ -233,6 +233,11 @@ class Access:
         """The cookie of a session."""
         return str(self._signer.dumps({"p": session.person, "b": session.browser, "s": session.since}))
 
+    @property
+    def fresh(self) -> bool:
+        """Whether sessions can be checked without asking the store who has access."""
+        return not self.rules.links or (self._read > 0 and time.monotonic() - self._read <= _PEOPLE)
+
     def people(self) -> Mapping[str, float]:
         """When the access of each person began, for those who have access."""
         with self._lock:

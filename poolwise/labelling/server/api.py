@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse
 
 from poolwise.errors import FileError, PoolwiseError
 from poolwise.labelling.server.access import Session
@@ -61,7 +62,7 @@ def _named(session: Session) -> str:
 
 
 @router.post("/work")
-async def work(request: Request, body: Work) -> dict[str, Any]:
+async def work(request: Request, body: Work) -> Response:
     """Items to label."""
     context, session = context_of(request), session_of(request)
 
@@ -71,11 +72,11 @@ async def work(request: Request, body: Work) -> dict[str, Any]:
         ready = bool(context.desk.known.batches) or context.desk.impatient
         return {"items": items, "ready": ready, "status": _state(context)}
 
-    return await run_in_threadpool(give)
+    return JSONResponse(await run_in_threadpool(give))  # plain values: nothing has to be converted
 
 
 @router.post("/answers")
-async def answers(request: Request, body: Answers) -> dict[str, Any]:
+async def answers(request: Request, body: Answers) -> Response:
     """Store answers. What is listed under `stored` is on the disk."""
     context, session = context_of(request), session_of(request)
     given = [Said(answer.request, answer.item, answer.kind, answer.label) for answer in body.answers]
@@ -85,11 +86,11 @@ async def answers(request: Request, body: Answers) -> dict[str, Any]:
         said = {one.item: context.desk.model_says(one.item) for one in given if one.kind in ("label", "correct")}
         return {"stored": stored, "refused": refused, "model": said, "status": _state(context)}
 
-    return await run_in_threadpool(take)
+    return JSONResponse(await run_in_threadpool(take))
 
 
 @router.get("/status")
-async def status(request: Request) -> dict[str, Any]:
+async def status(request: Request) -> Response:
     """Where things stand."""
     context = context_of(request)
 
@@ -97,7 +98,14 @@ async def status(request: Request) -> dict[str, Any]:
         context.desk.refresh()
         return _state(context)
 
-    return await run_in_threadpool(look)
+    return JSONResponse(await run_in_threadpool(look))
+
+
+@router.get("/recent")
+async def recent(request: Request) -> Response:
+    """What this person answered last, to go back to after a reload."""
+    context, session = context_of(request), session_of(request)
+    return JSONResponse({"items": context.desk.recent(_named(session))})
 
 
 @router.get("/text/{place}")
@@ -131,7 +139,7 @@ async def add_class(request: Request, body: Name) -> dict[str, Any]:
         except PoolwiseError as error:
             raise HTTPException(422, str(error)) from error
         context.desk.refresh()
-        return {"classes": context.desk.fold.classes}
+        return {"classes": context.desk.classes}
 
     return await run_in_threadpool(add)
 

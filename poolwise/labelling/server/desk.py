@@ -28,6 +28,12 @@ MOST = 50
 # Seconds: how old batches and models in memory may be, and how long people wait for the first batch.
 _AGE, _PATIENCE = 1.0, 6.0
 
+# Items that are looked at together, in search of some to offer.
+_BLOCK = 256
+
+# Answers of a person that are remembered, to go back to after a reload.
+_REMEMBERED = 20
+
 # Characters of a text that are sent at first.
 _BEGINNING = 20_000
 
@@ -92,7 +98,10 @@ class Desk:
         self._last = 0
         self._lock = threading.Lock()
         self._seen: dict[str, float] = {}
-        self._counted: tuple[int, Counter[str]] = (-1, Counter())
+        self._recent: dict[str, dict[str, None]] = {}  # the last items that each person answered, oldest first
+        self._counts: Counter[str] = Counter()
+        self._batch, self._done = frozenset[str](), 0  # the items of the newest batch, and how many are answered
+        self._once = project.description.twice == 0
         self._empty = project.items.empty()
         self._shuffled = np.random.default_rng(project.description.seed).permutation(len(self.items))
         self._learning, self._news, self._ended = threading.Lock(), threading.Event(), threading.Event()
@@ -114,19 +123,50 @@ class Desk:
     # What is known
 
     def refresh(self) -> None:
-        """Read what is new in the store."""
+        """Read what is new in the store. It takes as long for the millionth label as for the first."""
         with self._lock:
-            fold = self.store.fold()
-            if fold.last != self._last:
-                for event in self.store.events(self._last):
-                    self._answers.add(event)
-                    self._last = event.id
-            self._fold = fold
+            for event in self.store.events(self._last):
+                self._take(event)
+                self._last = event.id
+
+    def _take(self, event: Event) -> None:
+        item, fold = event.item, self._fold
+        before = fold.items.get(item) if item is not None else None
+        fold.add([event])
+        self._answers.add(event)
+        if event.kind == "rename-class":
+            self._count()
+        elif item is not None:
+            after = fold.items.get(item)
+            for current, change in ((before, -1), (after, 1)):
+                if current is not None and current.label is not None:
+                    self._counts[current.label] += change
+            if item in self._batch:
+                self._done += _done(after) - _done(before)
+            self._remember(event.person, item, event.kind != "clear")
+
+    def _remember(self, person: str, item: str, answered: bool) -> None:
+        mine = self._recent.setdefault(person, {})
+        mine.pop(item, None)
+        if answered:
+            mine[item] = None
+            if len(mine) > _REMEMBERED:
+                del mine[next(iter(mine))]
+
+    def _count(self) -> None:
+        """Count everything anew."""
+        items = self._fold.items
+        self._counts = Counter(current.label for current in items.values() if current.label is not None)
+        self._done = sum(_done(items.get(item)) for item in self._batch)
 
     def learn(self) -> None:
         """Read batches and models, which takes longer: not while somebody waits for an answer."""
         with self._learning:
-            known, batches = self._known, self.store.batches(last=2)
+            known = self._known
+            have = (known.batches[-1].number if known.batches else 0, known.models[-1].number if known.models else 0)
+            if self.store.newest() == have:
+                return
+            batches = self.store.batches(last=2)
             picks = {pick.item: pick for batch in batches for pick in batch.picks}
             newest = self.store.models(last=1)
             models, predicted, before, doubtful = known.models, known.predicted, known.before, known.doubtful
@@ -135,7 +175,10 @@ class Desk:
                 predicted = load_predicted(models[-1], folder)
                 before = load_predicted(models[-2], folder) if len(models) > 1 else None
                 doubtful = self._by_doubt(predicted)
-            self._known = Known(batches, picks, models, predicted, before, doubtful)
+            with self._lock:
+                self._known = Known(batches, picks, models, predicted, before, doubtful)
+                self._batch = frozenset(batches[-1].ids) if batches else frozenset()
+                self._count()
 
     def renewed(self) -> None:
         """Say that the background process has made something."""
@@ -164,8 +207,15 @@ class Desk:
 
     @property
     def fold(self) -> Fold:
-        """The current labels."""
-        return self._fold
+        """The current labels, as of one moment; a copy."""
+        with self._lock:
+            now = self._fold
+            return Fold(now.last, dict(now.items), list(now.classes))
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes, in the order of their creation."""
+        return list(self._fold.classes)
 
     @property
     def answers(self) -> Answers:
@@ -178,11 +228,7 @@ class Desk:
 
     def counts(self) -> Counter[str]:
         """How many items have each class now."""
-        fold = self._fold
-        if self._counted[0] != fold.last:
-            found = Counter(current.label for current in fold.items.values() if current.label is not None)
-            self._counted = fold.last, found
-        return self._counted[1]
+        return self._counts
 
     def people_here(self) -> int:
         """How many people asked for something in the last minute."""
@@ -204,29 +250,32 @@ class Desk:
         if not self._known.batches and self.impatient:
             self._begin()
         want = max(1, min(want, MOST))
-        queue = self._queue(person)
-        if fillers:
-            enough = want + sum(len(items) for name, items in self.store.leased().items() if name != person)
-            if len(queue) < enough:
-                queue += self._fillers(person, enough, set(queue))
-        leased = self.store.lease(person, want, self._lease, queue, most=self.project.people_for)
+        leased = self.store.lease(
+            person,
+            want,
+            self._lease,
+            self._queue(person, fillers),
+            wanted=lambda item: self._open(item, person),
+            most=self.project.people_for,
+        )
         return [self.shown(item) for item in leased]
 
-    def _queue(self, person: str) -> list[str]:
-        """The items of the newest batches that a person could label."""
-        return [
-            pick.item
-            for batch in reversed(self._known.batches)
-            for pick in batch.picks
-            if self._known.picks[pick.item] is pick and self._open(pick.item, person)
-        ]
+    def _queue(self, person: str, fillers: bool) -> Iterator[str]:
+        """The items that a person could label: those of the newest batches, then others."""
+        known = self._known
+        for batch in reversed(known.batches):
+            for pick in batch.picks:
+                if known.picks[pick.item] is pick and self._open(pick.item, person):
+                    yield pick.item
+        if fillers and known.batches:
+            yield from self._fillers(person, known)
 
     def _open(self, item: str, person: str) -> bool:
-        if item not in self.items.position:
-            return False
         current = self._fold.items.get(item)
         if current is None:
-            return True
+            return item in self.items.position
+        if item not in self.items.position or (self._once and current.label is not None):
+            return False
         labels = sum(answer.kind == "label" for answer in current.answers)
         return not current.unlabelable and current.by(person) is None and labels < self.project.people_for(item)
 
@@ -246,19 +295,15 @@ class Desk:
             self.store.add_batch(Proposal(picks, "random", seed=about.seed, settings=settings, after_event=last))
         self.learn()
 
-    def _fillers(self, person: str, count: int, queued: set[str]) -> list[str]:
+    def _fillers(self, person: str, known: Known) -> Iterator[str]:
         """Items for people who are faster than the background process: what the model is least sure of, or any."""
-        if not self._known.batches:
-            return []
-        order = self._shuffled if self._known.doubtful is None else self._known.doubtful
-        found: list[str] = []
-        for place in order.tolist():
-            name = self.items.ids[place]
-            if name not in queued and not self._empty[place] and self._open(name, person):
-                found.append(name)
-                if len(found) >= count:
-                    return found
-        return found + [name for name in self._skipped(person) if name not in queued]
+        order = self._shuffled if known.doubtful is None else known.doubtful
+        for start in range(0, len(order), _BLOCK):
+            for place in order[start : start + _BLOCK].tolist():
+                name = self.items.ids[place]
+                if name not in known.picks and not self._empty[place] and self._open(name, person):
+                    yield name
+        yield from self._skipped(person)
 
     @property
     def impatient(self) -> bool:
@@ -267,7 +312,7 @@ class Desk:
 
     def _skipped(self, person: str) -> Iterator[str]:
         """Items that this person put off, once nothing else is left."""
-        for name, current in self._fold.items.items():
+        for name, current in self.fold.items.items():
             mine = current.by(person)
             if current.label is None and mine is not None and mine.kind == "skip" and name in self.items.position:
                 yield name
@@ -300,6 +345,17 @@ class Desk:
         return shown
 
     # Answers
+
+    def recent(self, person: str) -> list[dict[str, Any]]:
+        """The last items that a person answered, oldest first, each with the answer."""
+        with self._lock:
+            names = [name for name in self._recent.get(person, ()) if name in self.items.position]
+            said = {name: self._fold.items[name].by(person) for name in names if name in self._fold.items}
+        return [
+            {**self.shown(name), "answer": {"kind": answer.kind, "label": answer.label}}
+            for name, answer in said.items()
+            if answer is not None
+        ]
 
     def answer(self, person: str, given: Sequence[Said]) -> tuple[list[str], dict[str, str]]:
         """Store answers.
@@ -359,15 +415,17 @@ class Desk:
 
     def status(self) -> dict[str, Any]:
         """Numbers for the margin of the page."""
-        counts, fold, known = self.counts(), self._fold, self._known
+        known = self._known
+        with self._lock:
+            balance, done = [[name, self._counts[name]] for name in self._fold.classes], self._done
         batch = known.batches[-1] if known.batches else None
         model = known.models[-1] if known.models else None
         return {
-            "classes": fold.classes,
-            "balance": [[name, counts[name]] for name in fold.classes],
-            "labels": sum(counts.values()),
+            "classes": [name for name, _ in balance],
+            "balance": balance,
+            "labels": sum(count for _, count in balance),
             "items": len(self.items),
-            "batch": None if batch is None else self._batch_progress(batch),
+            "batch": None if batch is None else {"number": batch.number, "done": done, "total": len(self._batch)},
             "model": None
             if model is None
             else {
@@ -380,10 +438,6 @@ class Desk:
             },
             "people": self.people_here(),
         }
-
-    def _batch_progress(self, batch: Proposal) -> dict[str, int]:
-        done = sum(_done(self._fold.items.get(item)) for item in batch.ids)
-        return {"number": batch.number, "done": done, "total": len(batch.ids)}
 
 
 def _done(current: Current | None) -> bool:

@@ -61,7 +61,11 @@ class Guard:
         if sum(name == b"host" for name, _ in scope["headers"]) != 1 or not self._access.rules.knows(headers["host"]):
             await _refuse(scope, shown, 421, "This server is not known by that name. Use the address that it printed.")
             return
-        session = await run_in_threadpool(self._access.session, _cookie(headers.get("cookie", ""), self._access.cookie))
+        cookie = _cookie(headers.get("cookie", ""), self._access.cookie)
+        if self._access.fresh:
+            session = self._access.session(cookie)
+        else:  # the store has to be asked
+            session = await run_in_threadpool(self._access.session, cookie)
         public = scope["path"].startswith(("/static/", "/enter/"))
         if session is None and not self._access.rules.links:
             session = self._access.visitor()  # the first page that it opens gives it a name and a cookie

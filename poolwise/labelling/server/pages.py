@@ -158,7 +158,7 @@ def progress_of(desk: Desk) -> dict[str, Any]:
         "status": desk.status(),
         "labels": sum(counts.values()),
         "items": len(desk.items),
-        "balance": [(name, counts[name], counts[name] / most if most else 0) for name in desk.fold.classes],
+        "balance": [(name, counts[name], counts[name] / most if most else 0) for name in desk.classes],
         "set_aside": kinds,
         "curve": draw_curve(known.models),
         "model": known.models[-1] if known.models else None,
@@ -214,7 +214,7 @@ def review_of(desk: Desk) -> dict[str, Any]:
         "doubts": doubts[:_SHOWN],
         "twins": twins[:_SHOWN],
         "counts": {"conflicts": len(conflicts), "doubts": len(doubts), "twins": len(twins)},
-        "classes": desk.fold.classes,
+        "classes": desk.classes,
         "ready": bool(found.after_event),
     }
 

@@ -41,12 +41,19 @@ class Database:
                 yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that nobody else writes during; it is on the disk when the block ends."""
+    def writing(self, *, durable: bool = True) -> Iterator[sa.Connection]:
+        """A transaction that nobody else writes during; it is on the disk when the block ends.
+
+        Args:
+            durable: whether to wait for the disk. A transaction that does not wait survives the end of this process,
+                and may be lost, as a whole, if the machine stops.
+        """
         with self._errors(), self._turn, self._engine.connect() as connection:
-            connection = connection.execution_options(poolwise_writes=True)
+            connection = connection.execution_options(poolwise_writes="FULL" if durable else "NORMAL")
             with connection.begin():
                 if self._postgresql:
+                    if not durable:
+                        connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_WRITER)))
                 yield connection
 
@@ -85,7 +92,9 @@ def _sqlite(path: Path) -> Database:
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
         writes = connection.get_execution_options().get("poolwise_writes")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        if writes is not None:  # in a log, NORMAL leaves it to the next FULL commit to wait for the disk
+            connection.exec_driver_sql(f"PRAGMA synchronous = {writes}")
+        connection.exec_driver_sql("BEGIN" if writes is None else "BEGIN IMMEDIATE")
 
     return Database(engine, str(file.path), file.close)
 

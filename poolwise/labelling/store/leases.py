@@ -1,6 +1,6 @@
 """Who is working on which item now, so that two people do not label the same one by accident."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import sqlalchemy as sa
 
@@ -13,7 +13,8 @@ def lease(
     count: int,
     until: float,
     now: float,
-    queue: Sequence[str],
+    queue: Iterable[str],
+    wanted: Callable[[str], bool],
     most: Callable[[str], int],
 ) -> list[str]:
     """Give items to a person: those that they have already, then the next of the queue that are free.
@@ -24,7 +25,8 @@ def lease(
         count: how many items they want to have.
         until: when the items come back.
         now: the time.
-        queue: the items that this person could do, the most useful first.
+        queue: the items that this person could do, the most useful first; read no further than needed.
+        wanted: whether this person could still do an item that they have.
         most: how many people may have an item at once.
     """
     connection.execute(sa.delete(leases).where(leases.c.until <= now))
@@ -35,19 +37,17 @@ def lease(
             mine.append((place, item))
         else:
             taken[item] = taken.get(item, 0) + 1
-    wanted = set(queue)
-    kept = [item for _, item in sorted(mine) if item in wanted]
-    for _, item in mine:
-        if item not in wanted:
-            connection.execute(sa.delete(leases).where(leases.c.person == person, leases.c.item == item))
+    kept = [item for _, item in sorted(mine) if wanted(item)]
     held = set(kept)
+    if len(kept) < len(mine):
+        release(connection, person, [item for _, item in mine if item not in held])
     fresh: list[str] = []
-    for item in queue:
-        if len(kept) + len(fresh) >= count:
-            break
+    for item in queue if len(kept) < count else ():
         if item not in held and taken.get(item, 0) < most(item):
             fresh.append(item)
             held.add(item)
+            if len(kept) + len(fresh) >= count:
+                break
     if kept:
         connection.execute(sa.update(leases).where(leases.c.person == person).values(until=until))
     if fresh:

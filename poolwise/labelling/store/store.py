@@ -24,6 +24,23 @@ _VALUES = 500
 
 _EVENT = ("id", "kind", "item", "label", "person", "origin", "at", "request_id")
 
+# Made once, since making a statement takes longer than SQLite needs to run it.
+_COLUMNS = [schema.events.c[name] for name in _EVENT]
+_LAST = sa.select(sa.func.max(schema.events.c.id))
+_AFTER = sa.select(*_COLUMNS).where(schema.events.c.id > sa.bindparam("after")).order_by(schema.events.c.id)
+_REQUESTED = sa.select(*_COLUMNS).where(schema.events.c.request_id.in_(sa.bindparam("names", expanding=True)))
+_INSERT = sa.insert(schema.events)
+_NEWEST = sa.select(
+    sa.select(sa.func.max(schema.batches.c.number)).scalar_subquery(),
+    sa.select(sa.func.max(schema.models.c.number)).scalar_subquery(),
+)
+
+
+def _event(row: sa.Row[Any]) -> Event:
+    values: tuple[Any, ...] = tuple(row)
+    number, kind, item, label, person, origin, at, request = values
+    return Event(kind, item, label, person, origin, at, request, number)
+
 
 @dataclass
 class _Request:
@@ -193,7 +210,7 @@ class Store:
                         known[added.request_id] = added
                 request.stored.append(added)
         if fresh:  # last, so that no check sees events that are not committed yet
-            connection.execute(sa.insert(schema.events), fresh)
+            connection.execute(_INSERT, fresh)
         return requests
 
     def events(self, after: int = 0) -> list[Event]:
@@ -226,21 +243,19 @@ class Store:
 
     @staticmethod
     def _events(connection: sa.Connection, after: int) -> list[Event]:
-        columns = [schema.events.c[name] for name in _EVENT]
-        query = sa.select(*columns).where(schema.events.c.id > after).order_by(schema.events.c.id)
-        return [Event(**row._mapping) for row in connection.execute(query)]
+        return [_event(row) for row in connection.execute(_AFTER, {"after": after})]
 
     @staticmethod
     def _last_event(connection: sa.Connection) -> int:
-        return connection.execute(sa.select(sa.func.max(schema.events.c.id))).scalar() or 0
+        return connection.execute(_LAST).scalar() or 0
 
     @staticmethod
     def _known_requests(connection: sa.Connection, requests: Sequence[str]) -> dict[str | None, Event]:
-        columns, found = [schema.events.c[name] for name in _EVENT], {}
+        found: dict[str | None, Event] = {}
         for start in range(0, len(requests), _VALUES):
-            part = requests[start : start + _VALUES]
-            for row in connection.execute(sa.select(*columns).where(schema.events.c.request_id.in_(part))):
-                found[row.request_id] = Event(**row._mapping)
+            for row in connection.execute(_REQUESTED, {"names": requests[start : start + _VALUES]}):
+                event = _event(row)
+                found[event.request_id] = event
         return found
 
     # Items
@@ -300,6 +315,12 @@ class Store:
             for row in reversed(rows)
         ]
 
+    def newest(self) -> tuple[int, int]:
+        """The numbers of the newest batch and of the newest model; 0 where there is none."""
+        with self._database.reading() as connection:
+            batch, model = connection.execute(_NEWEST).one()
+        return batch or 0, model or 0
+
     def check_items(self) -> set[str]:
         """The items that were drawn at random to measure models, and are never trained on."""
         with self._database.reading() as connection:
@@ -330,15 +351,16 @@ class Store:
         except (ValueError, TypeError) as error:
             raise FileError(f"{self.where}: damaged ({error}). Restore it from a copy.") from error
 
-    # Leases
+    # Leases: worth nothing after the machine has stopped, so nobody waits for the disk
 
     def lease(
         self,
         person: str,
         count: int,
         seconds: float,
-        queue: Sequence[str],
+        queue: Iterable[str],
         *,
+        wanted: Callable[[str], bool] | None = None,
         most: Callable[[str], int] = lambda item: 1,
         now: float | None = None,
     ) -> list[str]:
@@ -349,27 +371,31 @@ class Store:
             count: how many items they want to have.
             seconds: how long; after that, items of a person who has gone come back.
             queue: the items that this person could do, the most useful first.
+            wanted: whether this person could still do an item that they have, so that the queue need not be read to its
+                end; by default, whether it is in the queue.
             most: how many people may have an item at once.
             now: the time, in seconds since 1970.
         """
         now = time.time() if now is None else now
+        if wanted is None:
+            queue = list(queue)
+            wanted = set(queue).__contains__
         with self._database.reading() as connection:  # most of the time nothing has to be written
             held = leases.held(connection, person, now + seconds / 2)
-        wanted = set(queue)
-        if len(held) >= count and wanted.issuperset(held):
+        if len(held) >= count and all(map(wanted, held)):
             return held[:count]
-        with self._database.writing() as connection:
-            return leases.lease(connection, person, count, now + seconds, now, queue, most)
+        with self._database.writing(durable=False) as connection:
+            return leases.lease(connection, person, count, now + seconds, now, queue, wanted, most)
 
     def renew(self, person: str, seconds: float, now: float | None = None) -> int:
         """Keep the items of a person for longer; returns how many they still have."""
         now = time.time() if now is None else now
-        with self._database.writing() as connection:
+        with self._database.writing(durable=False) as connection:
             return leases.renew(connection, person, now + seconds, now)
 
     def release(self, person: str, items: Sequence[str] | None = None) -> None:
         """Give items back; all of a person by default."""
-        with self._database.writing() as connection:
+        with self._database.writing(durable=False) as connection:
             leases.release(connection, person, items)
 
     def leased(self, now: float | None = None) -> dict[str, list[str]]:

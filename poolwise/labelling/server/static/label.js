@@ -13,7 +13,7 @@ const MANY = 12; // classes, above which they can be searched
 
 const items = []; // what was shown and what comes next
 let at = -1; // the one that is shown
-const answered = []; // ids in the order in which they were answered, for undo
+const answered = []; // what was answered, in order, and what the answer was before: for undo
 let classes = begin.status.classes;
 let keys = [];
 let ready = false; // whether the server has chosen a first batch
@@ -88,8 +88,7 @@ async function send() {
     showModelSays(result.model);
   } catch (error) {
     failures += 1;
-    const refused = error instanceof Refused && [401, 403, 413, 422].includes(error.status);
-    showSaved(refused ? "refused" : "offline", error.message);
+    showSaved(error instanceof Refused ? "refused" : "offline", error.message);
     retry = setTimeout(send, Math.min(10000, 500 * 2 ** failures));
     return;
   } finally {
@@ -105,10 +104,10 @@ function showSaved(state, reason = "") {
     saved: "Saved",
     saving: "Saving …",
     offline: `Offline, retrying · ${few} kept here`,
-    refused: `Not saved yet · ${few} kept here. ${reason}`,
+    refused: `Not saved yet, retrying · ${few} kept here. ${reason}`,
   };
   const box = by("saved");
-  if (box.dataset.state !== state || state === "offline") {
+  if (box.dataset.state !== state || count) {
     box.dataset.state = state;
     box.textContent = words[state];
   }
@@ -160,6 +159,17 @@ async function fetchMore(force = false) {
   forget();
   if (at < 0 || waitingForMore) showNext();
   if (pause) fetchTimer = setTimeout(fetchMore, pause);
+}
+
+// What was answered before the page was loaded, to go back to.
+async function remember() {
+  const unsent = new Set(pending.all().map((answer) => answer.item));
+  const earlier = await call("/api/recent").catch(() => ({ items: [] }));
+  const fresh = earlier.items.filter((item) => !unsent.has(item.id) && !items.some((other) => other.id === item.id));
+  items.unshift(...fresh);
+  answered.unshift(...fresh.map((item) => ({ id: item.id, before: null })));
+  if (at >= 0) at += fresh.length;
+  by("back").disabled = at < 0 ? items.length === 0 : at <= 0;
 }
 
 function prefetch(item) {
@@ -219,7 +229,7 @@ function say(kind, label = null) {
   const before = item.answer;
   if (before && before.kind === kind && before.label === label) return moveOn();
   item.answer = { kind, label };
-  answered.push(item.id);
+  answered.push({ id: item.id, before });
   lastSaid = { id: item.id, kind, label };
   pending.add({ request: requestName(), item: item.id, kind, label });
   flash(label);
@@ -229,11 +239,12 @@ function say(kind, label = null) {
 }
 
 function undo() {
-  const id = answered.pop();
+  const { id, before } = answered.pop() || {};
   const place = items.findIndex((item) => item.id === id);
   if (place < 0) return tell("There is nothing to undo.");
-  items[place].answer = null;
-  pending.add({ request: requestName(), item: id, kind: "clear", label: null });
+  items[place].answer = before;
+  const { kind, label } = before || { kind: "clear", label: null }; // an earlier answer comes back
+  pending.add({ request: requestName(), item: id, kind, label });
   at = place;
   waitingForMore = false;
   show();
@@ -461,8 +472,12 @@ function zoom() {
   box.showModal();
 }
 
+let several = false; // whether more classes are expected, as at the beginning
+
 function addClass() {
+  several = classes.length < 2;
   by("add-error").textContent = "";
+  by("add-said").textContent = several ? "Add the classes to choose from, at least two. More can follow at any time." : "";
   by("add-name").value = "";
   by("add-box").showModal();
   by("add-name").focus();
@@ -476,7 +491,10 @@ by("add-form").addEventListener("submit", async (event) => {
   try {
     classes = (await call("/api/classes", { name })).classes;
     showClasses();
-    by("add-box").close();
+    by("add-name").value = "";
+    by("add-said").textContent = `Added ${name}. Add another one, or press Done.`;
+    if (!several) by("add-box").close();
+    else by("add-cancel").textContent = "Done";
     announce(`Class ${name} added.`);
     call("/api/status").then(showStatus).catch(() => {});
   } catch (error) {
@@ -564,5 +582,6 @@ showStatus({ ...begin.status, worker: begin.worker });
 pending.restore();
 showWaiting();
 send();
+remember();
 fetchMore(true);
 if (!classes.length) addClass();
