@@ -136,7 +136,7 @@ def _collect(runs: RunsArgument) -> None:
 @studying.command("collect")
 def _study_collect(
     runs: RunsArgument,
-    name: Annotated[str, typer.Argument(help="Which records to replace: quick, ablation or coverage.")],
+    name: Annotated[str, typer.Argument(help="Which records to replace: quick, ablation, coverage or fixed.")],
 ) -> None:
     """Replace records of the study in paper/records by the finished runs of a folder."""
     if name not in study.ARCHIVES:

@@ -13,7 +13,7 @@ from torch import Tensor
 from poolwise import budget
 from poolwise.arrays import Array, ArrayOrTensor, Values, as_array, as_view
 from poolwise.data.examples import as_labels
-from poolwise.errors import EmptyPoolError, LabelError, ShapeError
+from poolwise.errors import EmptyPoolError, LabelError, ParameterError, ShapeError
 from poolwise.information.entropies import mean_prediction
 from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions import Predictions
@@ -75,13 +75,19 @@ def expected_calibration_error(probs: ArrayOrTensor, labels: Values) -> float:
 
 
 def evaluate(
-    predictions: Predictions, labels: Values, *, memory: int | str = budget.DEFAULT, report: Report = silent
+    predictions: Predictions,
+    labels: Values,
+    *,
+    samples: int | None = None,
+    memory: int | str = budget.DEFAULT,
+    report: Report = silent,
 ) -> dict[str, float]:
     """All metrics, in one pass over the predictions, a block at a time.
 
     Args:
         predictions: `[N, K, C]` predictions.
         labels: `[N]` labels, whole numbers from 0.
+        samples: how many of the K posterior samples to use, the first ones; all by default.
         memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
         report: called with (stage, done, total) as the work proceeds.
     Returns:
@@ -94,10 +100,12 @@ def evaluate(
         0.5
     """
     labels_N = _check_labels(labels, len(predictions), predictions.shape[2])
+    if samples is not None and not 0 < samples <= predictions.shape[1]:
+        raise ParameterError(f"samples must be from 1 to the {predictions.shape[1]} that there are, not {samples!r}.")
     points = _Points(*torch.empty(4, len(predictions), dtype=torch.float64))
     with one_thread_an_operation():
         means = predictions.scan(
-            lambda block: mean_prediction(block.probs.double()), budget.parse(memory), report, "evaluating"
+            lambda block: mean_prediction(block.probs[:, :samples].double()), budget.parse(memory), report, "evaluating"
         )
         for rows, probs_n_C in means:
             points.put(rows, probs_n_C, labels_N[rows])

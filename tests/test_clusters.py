@@ -415,3 +415,14 @@ def test_prob_cover_has_the_gains_of_scikit_activeml():
     best = np.flatnonzero(utilities[0, :200] == np.nanmax(utilities[0, :200]))
     assert ours.indices.tolist() == [best[0]]
     assert ours.scores.tolist() == [np.nanmax(utilities[0])]
+
+
+def test_typiclust_gives_way_to_margin_once_there_are_enough_labels():
+    z, _ = blobs(6, 15)
+    x, known = pool(len(z), 3, 4), features(20, 5)
+    for labelled, expected in ((known[:7], "typiclust"), (known[:8], "margin"), (known, "margin")):
+        batch = select("typiclust-then-margin", z, 9, x=x, labelled_embeddings=labelled, per_class=2)
+        options = {"labelled_embeddings": labelled} if expected == "typiclust" else {}
+        assert batch.indices.tolist() == select(expected, z, 9, x=x, **options).indices.tolist()
+    with pytest.raises(errors.ParameterError, match="at least 1"):
+        select("typiclust-then-margin", z, 9, per_class=0)

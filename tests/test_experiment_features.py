@@ -138,3 +138,16 @@ def test_runs_from_before_are_taken_up(configure, tmp_path):
 def test_mistakes_are_named(changes, message, configure):
     with pytest.raises(ConfigError, match=message):
         configure(*changes)
+
+
+def test_test_accuracy_may_be_measured_with_fewer_samples(configure, tmp_path):
+    accuracies = {}
+    for samples in ("1", "2"):
+        changes = ("posterior.members=2", "acquisition.labels=15", "acquisition.initial_per_class=1")
+        config = configure(f"test_samples={samples}", f"name=with-{samples}", *changes)
+        (run,) = runs_of(config, tmp_path)
+        rounds = execute(run)
+        accuracies[samples] = [entry.metrics["nll"] for entry in rounds]
+        picks = rounds[0].indices
+        assert accuracies.setdefault("picks", picks) == picks
+    assert accuracies["1"] != accuracies["2"]

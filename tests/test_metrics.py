@@ -220,3 +220,13 @@ def test_evaluate_refuses_labels_that_do_not_fit():
         metrics.evaluate(predictions, [0, 1, 2, 3])
     with pytest.raises(errors.ParameterError, match="memory"):
         metrics.evaluate(predictions, [0, 1, 2, 2], memory="much")
+
+
+def test_metrics_of_some_samples_are_those_of_the_first():
+    x, labels = pool(30, 6, 4), np.arange(30) % 4
+    some = metrics.evaluate(Predictions.from_log_probs(x), labels, samples=2)
+    assert some == metrics.evaluate(Predictions.from_log_probs(x[:, :2]), labels)
+    assert some != metrics.evaluate(Predictions.from_log_probs(x), labels)
+    for wrong in (0, 7):
+        with pytest.raises(errors.ParameterError, match="from 1 to the 6"):
+            metrics.evaluate(Predictions.from_log_probs(x), labels, samples=wrong)

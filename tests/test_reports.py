@@ -253,8 +253,11 @@ def test_pairing_uses_the_seeds_in_common_and_needs_two(tmp_path):
     [
         (0.01, 0.02, "better"),
         (-0.02, -0.01, "worse"),
-        (-0.01, 0.02, "within noise"),
-        (1e-17, 1e-17, "within noise"),
+        (-0.01, 0.02, "inconclusive"),
+        (-0.005, 0.0051, "inconclusive"),
+        (-0.005, 0.005, "equivalent"),
+        (0.001, 0.004, "equivalent"),
+        (1e-17, 1e-17, "equivalent"),
         (math.nan, math.nan, "no verdict"),
     ],
 )
@@ -298,21 +301,26 @@ def test_only_common_numbers_of_labels_are_compared(tmp_path):
 # Words
 
 
+def test_what_is_equivalent_is_not_inconclusive(tmp_path):
+    write_experiment(tmp_path, {"random": 0.0, "margin": 0.0}, seeds=4, noise=0.0)
+    assert said(tmp_path)["As good as random, within half a point:"].startswith("margin ")
+
+
 def test_what_is_worse_is_said_first(tmp_path):
-    write_experiment(tmp_path, {"random": 0.0, "margin": 0.1, "bald": -0.1, "lbb": 0.0}, seeds=4, noise=0.005)
+    write_experiment(tmp_path, {"random": 0.0, "margin": 0.1, "bald": -0.1, "lbb": 0.0}, seeds=4, noise=0.02)
     leads = list(said(tmp_path))
-    assert leads[:3] == ["Worse than random:", "Better than random:", "Within noise of random:"]
+    assert leads[:3] == ["Worse than random:", "Better than random:", "Inconclusive:"]
     texts = said(tmp_path)
     assert texts["Worse than random:"].startswith("bald −")
     assert texts["Better than random:"].startswith("margin +")
-    assert texts["Within noise of random:"].startswith("lbb ")
+    assert texts["Inconclusive:"].startswith("lbb ")
     assert "from 20 to 50 labels (4 measurements), 4 seeds" in texts["What was measured:"]
     assert "With 4 seeds" in texts["What does not follow:"]
 
 
 def test_nothing_better_is_said_too(tmp_path):
     write_experiment(tmp_path, {"random": 0.0, "bald": -0.1}, seeds=3)
-    assert said(tmp_path)["Better than random:"] == "none beyond noise."
+    assert said(tmp_path)["Better than random:"] == "none that these runs can show."
 
 
 def test_without_random_the_page_says_how_to_add_it(tmp_path):
@@ -666,7 +674,7 @@ def test_the_headline_says_the_most_important(tmp_path):
         group = group_of(tmp_path / name)
         lines.append(headline(summaries(group), labels_saved(group)))
     assert re.match(r"margin reached random’s final accuracy, .* with \d\d labels instead of 50: \d+.% fewer", lines[0])
-    assert lines[1] == "No method was better than random beyond noise."
+    assert lines[1] == "These runs do not show that any method is better than random."
     assert lines[2] == ""
     assert "do not show that it saved labels" in lines[3]
 

@@ -8,9 +8,23 @@ import zlib
 import numpy as np
 import pytest
 
-from paper.study.claims import PAPER, RunTimes, claims
-from paper.study.compare import Records, compare, told_apart, versus
+from paper.study.ablations import rivals
+from paper.study.claims import PAPER, SPEED, RunTimes, other_claims, judged_claims
+from paper.study.compare import (
+    Records,
+    against_random,
+    answered,
+    by_data_set,
+    compare,
+    icc,
+    in_paper,
+    never_reached,
+    saved,
+    versus,
+    wins,
+)
 from paper.study.files import Done, in_words, what_was_run
+from paper.study.fixed import RIVALS
 from paper.study.page import CONDITIONS, write_page
 from poolwise.errors import FileError
 from poolwise.experiments import Config
@@ -117,46 +131,56 @@ def test_what_is_no_archive_is_said(tmp_path, content):
 def test_comparisons_are_paired_by_seed_and_then_by_setting():
     records = study()
     found = versus(records, "lbb", "bald")
-    assert found.overall.seeds == len(records.groups) == 16
-    each = [np.mean(list(records.means(s, "lbb").values())) - np.mean(list(records.means(s, "bald").values()))
+    assert found.over_settings.seeds == len(records.groups) == 16
+    each = [np.mean(list(records.values(s, "lbb").values())) - np.mean(list(records.values(s, "bald").values()))
             for s in records.groups]  # fmt: skip
-    assert found.overall.mean == pytest.approx(np.mean(each))
-    assert found.overall.verdict == "better"
+    assert found.over_settings.mean == pytest.approx(np.mean(each))
+    assert found.over_settings.verdict == "better"
     assert found.count("better") == found.ahead == 16
+    ends = versus(records, "lbb", "bald", "end").each
+    for setting, difference in ends.items():
+        lbb, bald = (
+            np.mean([found.rounds[-1].metrics["accuracy"] for found in records.groups[setting].runs[label].values()])
+            for label in ("lbb", "bald")
+        )
+        assert difference.mean == pytest.approx(lbb - bald)
 
 
 def test_settings_of_a_data_set_count_as_one_by_data_set():
     made = [("a", 10, 0.01), ("a", 50, 0.03), ("b", 10, 0.06)]
     pairs = {Setting(f"{d}-{b}", d, "deep-ensemble", b): ({0: x, 1: x}, {0: 0.0, 1: 0.0}) for d, b, x in made}
     found = compare(pairs)
-    assert found.overall.mean == pytest.approx(0.1 / 3)
-    assert found.by_data.mean == pytest.approx((0.02 + 0.06) / 2)
-    assert found.by_data.seeds == 2
-    assert found.by_data.high == pytest.approx(0.04 + 12.706 * 0.02, rel=1e-3)  # Student's t with one degree of freedom
+    assert found.over("settings").mean == pytest.approx(0.1 / 3)
+    assert found.over("data sets").mean == pytest.approx((0.02 + 0.06) / 2)
+    assert found.over_data.seeds == 2
+    assert found.over_data.high == pytest.approx(0.04 + 12.706 * 0.02, rel=1e-3)  # Student's t, one degree of freedom
 
 
 def test_claims_follow_the_records():
-    found = {(claim.text, claim.where, claim.form): claim.finding for claim in claims(study(), TIMES)}
-    assert found["LBB beats BALD on repeated data", "repeated", "lbb − bald"] == "holds"
-    assert found["LBB beats BALD on repeated data", "repeated", "lbb-printed − bald"] == "does not hold"
-    assert found["BALD falls below random on repeated data", "repeated", "bald − random"] == "holds"
-    assert found["PLBB beats PBALD", "all", "power-lbb − power-bald"] == "within noise"
-    assert found["Ensembles beat MC dropout", "repeated", "mean over all methods"] == "holds"
-    speed, tens = "LBB is tens of times faster than BatchBALD", "at least 10 times"
-    assert found[speed, "the paper's Table 2, batch of 10", tens] == "does not hold"
-    assert found[speed, "the paper's Table 2, batch of 20", tens] == "holds"
-    assert found[speed, "batches of 50", tens] == "does not hold"
+    found = {(t.claimed.text, t.claimed.where, t.claimed.first): t.cells for t in judged_claims(study())}
+    column = ("curve", "settings")
+    assert found["LBB beats BALD on repeated data", "repeated", "lbb"][column].finding == "holds"
+    assert found["LBB beats BALD on repeated data", "repeated", "lbb-printed"][column].finding == "does not hold"
+    assert found["BALD falls below random on repeated data", "repeated", "bald"][column].finding == "holds"
+    assert found["PLBB beats PBALD", "all", "power-lbb"][column].finding == "equivalent"
+    assert found["Ensembles beat MC dropout", "repeated", "ensembles"][column].finding == "holds"
+    # Repeated data is one data set here, of which there is no interval.
+    assert found["LBB beats BALD on repeated data", "repeated", "lbb"]["curve", "data sets"].finding == "inconclusive"
+    assert found["LBB beats BALD", "all", "lbb"]["curve", "data sets"].finding == "holds"
+    assert found["LBB beats BALD", "all", "lbb"]["end", "data sets"].finding == "holds"
+    others = {(claim.text, claim.where): claim.finding for claim in other_claims(study(), TIMES)}
+    assert others[SPEED, "the paper's Table 2, batch of 10"] == "does not hold"
+    assert others[SPEED, "the paper's Table 2, batch of 20"] == "holds"
+    assert others[SPEED, "batches of 50"] == "does not hold"
     leaders = "PLBB and PBALD lead the performance profiles of the paper's six algorithms"
-    assert found[leaders, "all", "area"] == "holds"
+    assert others[leaders, "the paper's data"] == "holds"
     assert set(PAPER) <= set(LABELS)
 
 
 def test_findings_are_adjusted_for_the_number_of_claims():
-    found = {(claim.text, claim.form): claim for claim in claims(study(), TIMES)}
-    sure = found["LBB beats BALD", "lbb − bald"]
-    assert 0 < sure.p_value < 1e-6
-    alike = found["PLBB beats PBALD", "power-lbb − power-bald"]
-    assert alike.p_value > 0.5
+    found = {(t.claimed.text, t.claimed.first): t.cells["curve", "settings"] for t in judged_claims(study())}
+    assert 0 < found["LBB beats BALD", "lbb"].p_value < 1e-6
+    assert found["PLBB beats PBALD", "power-lbb"].p_value > 0.5
     # One comparison of twenty that are alike is below 0.05 by chance: alone it is a finding, among the others not.
     rng = np.random.default_rng(0)
     settings = [Setting(f"s-ensemble-{n}", "mnist", "deep-ensemble", n) for n in range(6)]
@@ -164,25 +188,79 @@ def test_findings_are_adjusted_for_the_number_of_claims():
     for k in range(20):
         shift = 0.011 if k == 0 else 0.0
         noise = [rng.permutation([-0.02, -0.01, 0.0, 0.0, 0.01, 0.02])[i] / 2 + shift for i in range(6)]
-        rows[f"m{k}"] = compare({s: ({0: x}, {0: 0.0}) for s, x in zip(settings, noise, strict=True)})
-    assert rows["m0"].overall.verdict == "better"
-    assert set(told_apart(rows).values()) == {"within noise"}
-    assert told_apart({"m0": rows["m0"]}) == {"m0": "better"}
+        compared = compare({s: ({0: x}, {0: 0.0}) for s, x in zip(settings, noise, strict=True)})
+        rows[f"m{k}"] = compared.over_settings
+    assert rows["m0"].verdict == "better"
+    assert {answer.verdict for answer in answered(rows).values()} == {"inconclusive"}
+    assert answered({"m0": rows["m0"]})["m0"].verdict == "better"
 
 
 @pytest.mark.parametrize(
-    ("shift", "finding"), [(0.0, "holds"), (0.012, "within noise"), (0.03, "does not hold"), (-0.03, "does not hold")]
-)
-def test_close_is_inside_the_limits_and_not_close_outside(shift, finding):
+    ("shift", "wobble", "finding"),
+    [(0, 0.001, "holds"), (0.006, 0.004, "inconclusive"), (0.03, 0.004, "does not hold"),
+     (-0.03, 0.004, "does not hold")],
+)  # fmt: skip
+def test_close_is_inside_the_limits_and_not_close_outside(shift, wobble, finding):
     made = [
         run(Setting(f"ag-news-ensemble-{n}", "ag-news", "deep-ensemble", 10), label, 0, 0.6 + level)
-        for n, wobble in enumerate((-0.004, 0.0, 0.004, 0.0))
-        for label, level in (*((label, 0.0) for label in LABELS if label != "power-lbb"), ("power-lbb", shift + wobble))
+        for n, moved in enumerate((-wobble, 0.0, wobble, 0.0))
+        for label, level in (*((label, 0.0) for label in LABELS if label != "power-lbb"), ("power-lbb", shift + moved))
     ]
-    found = {(claim.text, claim.form): claim for claim in claims(Records(made), TIMES)}
-    claim = found["PLBB and BADGE are comparable on AG News", "power-lbb − badge"]
-    assert claim.finding == finding
-    assert math.isnan(claim.p_value)
+    found = {(t.claimed.text, t.claimed.first): t.cells for t in judged_claims(Records(made))}
+    cell = found["PLBB and BADGE are comparable on AG News", "power-lbb"]["curve", "settings"]
+    assert cell.finding == finding
+    assert math.isnan(cell.p_value)
+
+
+def test_a_pair_of_methods_has_one_verdict_on_the_page():
+    records = study()
+    for measure in ("curve", "end"):
+        answers = against_random(records, measure)
+        assert rivals(records, "posterior-coverage", measure)["random"] == answers["posterior-coverage"]
+
+
+def test_labels_saved_are_averaged_by_data_set():
+    records = study()
+    shares = saved(records, "posterior-coverage")
+    assert all(share > 0 for share in shares.values())
+    for data, value in by_data_set(shares).items():
+        assert value == pytest.approx(np.mean([share for s, share in shares.items() if s.data == data]))
+    assert never_reached(records, "posterior-coverage") == 0
+    assert never_reached(records, "lbb-printed") == len(records.groups)
+
+
+def test_intraclass_correlation_is_that_of_the_textbook():
+    values = {"a": (1.0, 2.0, 3.0), "b": (4.0, 6.0), "c": (9.0, 9.0, 8.0, 10.0)}
+    settings = {
+        Setting(f"{data}-{n}", data, "deep-ensemble", n): value
+        for data, group in values.items() for n, value in enumerate(group)
+    }  # fmt: skip
+    every = [value for group in values.values() for value in group]
+    between = sum(len(g) * (np.mean(g) - np.mean(every)) ** 2 for g in values.values()) / 2
+    within = sum(np.var(g) * len(g) for g in values.values()) / 6
+    size = (9 - (9 + 4 + 16) / 9) / 2
+    assert icc(settings) == pytest.approx((between - within) / (between + (size - 1) * within))
+    assert icc({s: float(s.data == "a") for s in settings}) == 1
+    assert math.isnan(icc({s: v for s, v in settings.items() if s.data == "a"}))
+
+
+def test_wins_are_counted_by_data_set_and_by_setting():
+    records = Records(
+        [*runs_of("a-ensemble-10", {"random": 0.5, "bald": 0.6}, data="mnist"),
+         *runs_of("a-ensemble-50", {"random": 0.5, "bald": 0.48}, data="mnist", batch_size=50),
+         *runs_of("b-ensemble-10", {"random": 0.5, "bald": 0.4}, data="svhn")]
+    )  # fmt: skip
+    assert wins(records, "bald", "random") == (1, 1)
+    assert wins(records, "random", "bald") == (1, 2)
+
+
+def test_repeated_fashion_mnist_is_not_the_papers():
+    names = {
+        "mnist": "rmnist-ensemble-10",
+        "fashion-mnist": "rfashion-mnist-ensemble-10",
+        "20news": "20news-dropout-10",
+    }
+    assert [in_paper(Setting(name, data, "x", 10)) for data, name in names.items()] == [True, False, False]
 
 
 def test_settings_that_lack_a_method_are_left_out_of_its_comparison():
@@ -198,28 +276,50 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
         for made in runs_of(f"{data}-ensemble-10", levels, data=data, seeds=1)
     ]
     records = Records([made for group in study().groups.values() for made in group.everything] + more)
-    text = write_page(records, Records([]), Records([]), RunTimes({}), FILES, tmp_path).read_text()
-    assert "no part in any of that (ag-news, cifar-10 and svhn):" in text
+    text = write_page(records, Records([]), Records([]), Records([]), RunTimes({}), FILES, tmp_path).read_text()
+    assert "no part in any of that (ag-news, cifar-10 and svhn), mean" in text
     assert "paper/configs/coverage`): unbalanced" not in text
     assert "nan" not in text
     assert "complexity.md" not in text
 
 
-def test_the_page_names_losers_first_and_has_every_part(tmp_path):
+def fixed_study(seeds=2):
+    levels = dict.fromkeys(RIVALS, 0.6) | {"uherding": 0.7, "bald": 0.5}
+    made = [
+        found
+        for data, name in (("banking77", "fixed-banking77-50"), ("r8", "fixed-r8-50"), ("mnist", "fixed-mnist-50"))
+        for found in runs_of(name, levels, data=data, batch_size=50, seeds=seeds)
+    ]
+    cold = {"random": 0.5, "margin after random": 0.52, "max-herding": 0.6}
+    made += runs_of("fixed-r8-cold-10", cold, data="r8") + runs_of("fixed-mnist-cold-10", cold, data="mnist")
+    return Records([*made, *runs_of("fixed-20news-50", {"random": 0.5}, data="20news")])  # the last has just begun
+
+
+def test_the_page_has_every_part(tmp_path):
     levels = {"random": 0.5, "posterior-coverage": 0.6, "margin": 0.55}
     ablation = [*runs_of("f-samples-20", levels), *runs_of("f-samples-5", levels), *runs_of("f-large-250", levels)]
-    path = write_page(study(), Records(ablation), Records(runs_of("r8-ensemble-10", levels)), TIMES, FILES, tmp_path)
+    path = write_page(
+        study(), Records(ablation), Records(runs_of("r8-ensemble-10", levels)), fixed_study(), TIMES, FILES, tmp_path
+    )
     text = path.read_text()
     assert "40.0 times: batchbald (30,000 configurations) 4.00 s" in text
     assert "1 of 2 files were not run (`svhn-ensemble-10`)." in text
     first = text.split("\n\n")[1]
-    assert "`bald`" in first.split("worse than labelling at random")[0]
-    assert "`posterior-coverage` has the largest area" in first
+    assert "Labels saved against random, mean over the data sets: `posterior-coverage` +" in first
+    worse, better = (
+        first.split(f"{word} than random over the curve: ")[1].split(".")[0] for word in ("Worse", "Better")
+    )
+    assert "`bald`" in worse
+    assert "`posterior-coverage`" in better
     assert "K = 5 | K = 20" in text
+    assert "The area is the mean of that share over τ from 1 to" in text
+    assert "15 methods on 3 settings of 3 data sets (banking77, mnist and r8), 2 seeds each: 90 runs." in text
+    assert "| `max-herding` | **" in text.split("### A cold start")[1]
+    assert "within noise" not in text
     for name in ("profiles", "differences", "curves"):
         assert (tmp_path / "results" / f"{name}.png").stat().st_size > 10_000
         assert f"results/{name}.png" in text
-    assert all(name.split(" (")[0] in text for name in CONDITIONS if name != "b = 100")
+    assert all(name.split(" (")[0] in text for name in CONDITIONS if name not in ("b = 100", "other data"))
 
 
 def test_what_was_run_is_counted_from_the_records():

@@ -7,16 +7,18 @@ python -m paper study page                           # docs/results.md and its f
 
 from pathlib import Path
 
+import poolwise.reports
 from paper.places import CONFIGS, DOCS, RECORDS, must_exist
 from paper.study.claims import RunTimes
 from paper.study.compare import Records
 from paper.study.files import what_was_run
 from poolwise.experiments import read_config
 from poolwise.experiments.search import read_runs
+from poolwise.reports.advice import EVIDENCE
 from poolwise.reports.archive import SUFFIX, read_archive, write_archive
 from poolwise.storage import read_json
 
-ARCHIVES = ("quick", "ablation", "coverage")
+ARCHIVES = ("quick", "ablation", "coverage", "fixed")
 """The archives of the study in paper/records."""
 
 
@@ -34,17 +36,21 @@ def collect(runs: Path, name: str) -> Path:
 
 
 def make_page() -> Path:
-    """Make the page of results from the archives."""
+    """Make the page of results from the archives, and the table that `poolwise advise` reads."""
+    from paper.study.evidence import write_evidence
+    from paper.study.fixed import with_rivals
     from paper.study.page import write_page  # needs Matplotlib
 
     paths = [must_exist(RECORDS) / f"{name}{SUFFIX}" for name in ARCHIVES]
-    quick, ablation, coverage = (Records(read_archive(path) if path.exists() else ()) for path in paths)
-    archives = (quick, ablation, coverage)
+    quick, ablation, coverage, fixed = archives = tuple(
+        Records(read_archive(path) if path.exists() else ()) for path in paths
+    )
+    write_evidence(quick, with_rivals(fixed), Path(poolwise.reports.__file__).parent / EVIDENCE)
     files = {
         folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives)
         for folder in ARCHIVES
     }
-    return write_page(quick, ablation, coverage, _run_times(), files, must_exist(DOCS))
+    return write_page(quick, ablation, coverage, fixed, _run_times(), files, must_exist(DOCS))
 
 
 def _run_times() -> RunTimes:

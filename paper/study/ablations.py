@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 
 from paper.study.claims import spelled
-from paper.study.compare import RANDOM, Records, versus
+from paper.study.compare import RANDOM, Answer, Measure, Records, against_random, answered, versus
 from paper.study.markdown import listed, table
 from poolwise.experiments.records import Setting
 from poolwise.reports.numbers import signed
@@ -71,30 +71,44 @@ def _size(setting: Setting) -> int:
     return int(setting.experiment.rsplit("-", 1)[1])
 
 
+def rivals(records: Records, name: str, measure: Measure = "curve") -> dict[str, Answer]:
+    """The question: is a method better than each other? Against random, it is the answer that is given above."""
+    others = [label for label in records.labels if label not in (name, RANDOM)]
+    found = answered({other: versus(records, name, other, measure).over_data for other in others})
+    return {**found, RANDOM: against_random(records, measure)[name]}
+
+
 def posterior_coverage(quick: Records, coverage: Records) -> str:
     """Posterior coverage against every other method."""
     name = "posterior-coverage"
-    rows = []
-    for label in quick.labels:
-        if label != name:
-            found = versus(quick, name, label)
-            rows.append((found.overall.mean, label, found))
-    beaten = [
-        (f"`{label}`", spelled(found.overall), spelled(found.by_data), f"{found.count('better')} / "
-         f"{found.count('within noise')} / {found.count('worse')}", f"{found.ahead} of {len(found.each)}")
-        for _, label, found in sorted(rows, key=lambda row: row[0])
-    ]  # fmt: skip
+    curve, end = rivals(quick, name), rivals(quick, name, "end")
+    beaten = []
+    for other in sorted(curve, key=lambda other: curve[other].found.mean):
+        found = versus(quick, name, other)
+        beaten.append(
+            (f"`{other}`", _answer(curve[other]), _answer(end[other]), spelled(found.over_settings),
+             f"{found.count('better')} / {found.count('inconclusive', 'equivalent', 'no verdict')} / "
+             f"{found.count('worse')}", f"{found.ahead} of {len(found.each)}")
+        )  # fmt: skip
     return "\n\n".join(
         [
             "## Posterior coverage against the others\n\n"
             "Its theory is in [posterior-coverage.md](posterior-coverage.md). Points of `posterior-coverage` above "
-            "each other method, the closest first; *by data set*, all settings of a data set count as one, which makes "
-            "no use of settings that are alike:",
-            table(("against", "difference", "by data set", "settings better / unclear / worse", "ahead in"), beaten),
+            "each other method, the closest first. Verdicts are by data set, and all rivals but random are one "
+            "question; the verdict against random is that of the table above.",
+            table(
+                ("against", "curve, by data set", "end, by data set", "curve, by setting",
+                 "settings better / unclear / worse", "ahead in"), beaten,
+            ),
             *_fresh(quick, name),
             *_harder(coverage, name),
         ]
-    )
+    )  # fmt: skip
+
+
+def _answer(answer: Answer) -> str:
+    """A verdict in the words of the page, and what it rests on."""
+    return f"**{answer.verdict}** {spelled(answer.found)}"
 
 
 # Data on which posterior coverage was found, first judged, or varied.
@@ -107,14 +121,15 @@ def _fresh(quick: Records, name: str) -> list[str]:
     if not fresh.groups:
         return []
     others = [o for o in ("margin", "badge", "power-bald", "power-lbb", "cluster-margin", RANDOM) if o in fresh.labels]
-    against = {other: versus(fresh, name, other) for other in others}
+    asked = {other: versus(fresh, name, other) for other in others}
+    answers = answered({other: found.over_data for other, found in asked.items()})
     return [
         "The rule was found on Fashion-MNIST and first judged on MNIST and KMNIST; variants of it were tried on "
         "Fashion-MNIST and 20 Newsgroups, with other seeds than here, and none was taken over. On data that had no "
-        f"part in any of that ({listed(sorted({s.data for s in fresh.groups}))}):",
+        f"part in any of that ({listed(fresh.data_sets)}), mean over the curve:",
         table(
-            ("against", "difference on fresh data", "by data set"),
-            [(f"`{other}`", spelled(found.overall), spelled(found.by_data)) for other, found in against.items()],
+            ("against", "fresh data, by data set", "by setting"),
+            [(f"`{o}`", _answer(answers[o]), spelled(found.over_settings)) for o, found in asked.items()],
         ),
     ]
 

@@ -1,19 +1,32 @@
-"""What the paper claims, and what the records say of it."""
+"""What the paper claims, and what the records say of it: on the paper's own data, and on other data."""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from paper.study.compare import Comparison, Records, compare, dropout, repeated, versus
+from paper.study.compare import (
+    MEASURES,
+    Answer,
+    Comparison,
+    Measure,
+    Records,
+    Unit,
+    answered,
+    compare,
+    dropout,
+    in_paper,
+    repeated,
+    versus,
+)
 from poolwise.experiments.records import Setting
 from poolwise.reports.numbers import signed
-from poolwise.reports.paired import CONFIDENCE, Difference, holm, interval
+from poolwise.reports.paired import EQUIVALENT, Difference, interval
 from poolwise.reports.profiles import Problems, lead, problems, profiles
 
-Finding = Literal["holds", "does not hold", "within noise"]
+Finding = Literal["holds", "does not hold", "equivalent", "inconclusive"]
 
 # The six algorithms of the paper's performance profiles.
 PAPER = ("bald", "power-bald", "lbb", "power-lbb", "random", "least-confidence")
@@ -22,12 +35,20 @@ PAPER = ("bald", "power-bald", "lbb", "power-lbb", "random", "least-confidence")
 LBB = ("lbb", "lbb-released", "lbb-printed")
 PLBB = ("power-lbb", "power-lbb-released")
 
-# Two methods are close where the interval of their difference lies within this much accuracy.
-CLOSE = 0.01
-
 # "Tens of times" is at least this.
 TENS = 10
-_SPEED, _TENS = "LBB is tens of times faster than BatchBALD", f"at least {TENS} times"
+SPEED, _TENS = "LBB is tens of times faster than BatchBALD", f"at least {TENS} times"
+
+SCOPES: Mapping[str, Callable[[Setting], bool]] = {
+    "the paper's data": in_paper,
+    "other data": lambda setting: not in_paper(setting),
+}
+COLUMNS: tuple[tuple[Measure, Unit], ...] = tuple(
+    (measure, unit)
+    for measure in MEASURES
+    for unit in ("data sets", "settings")  # type: ignore[misc]
+)
+ENSEMBLES, DROPOUT = "ensembles", "MC dropout"
 
 
 @dataclass(frozen=True)
@@ -43,81 +64,138 @@ class RunTimes:
     configurations: int = 0
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim and its test.
+def _any(setting: Setting) -> bool:
+    return True
+
+
+class Claimed(NamedTuple):
+    """A claim about the accuracy of two methods.
 
     Attributes:
         text: what the paper says.
-        where: on which settings it was tested.
-        form: which form of the method.
-        finding: the verdict.
-        numbers: what it rests on.
-        p_value: of the paired test over the settings; NaN where there is none.
+        first: the one.
+        second: the other.
+        kind: whether the first is said to be above the second, below it, or close to it.
+        where: on which settings, in words.
+        wanted: on which settings.
     """
 
     text: str
-    where: str
-    form: str
+    first: str
+    second: str
+    kind: Literal["above", "below", "close"] = "above"
+    where: str = "all"
+    wanted: Callable[[Setting], bool] = _any
+
+
+class Cell(NamedTuple):
+    """What the records say of a claim.
+
+    Attributes:
+        finding: the verdict.
+        found: the difference that it rests on.
+        p_value: adjusted for the number of claims; NaN for claims of closeness, which no such test can support.
+    """
+
     finding: Finding
-    numbers: str
-    p_value: float = math.nan
+    found: Difference
+    p_value: float
 
 
-def claims(records: Records, times: RunTimes) -> list[Claim]:
-    """All claims, in the order of the paper; p-values are adjusted for their number, and findings follow them."""
-    found = list(_claims(records, times))
-    adjusted = holm([claim.p_value for claim in found])
-    return [
-        replace(claim, p_value=p, finding="within noise" if p >= 1 - CONFIDENCE else claim.finding)
-        for claim, p in zip(found, adjusted, strict=True)
-    ]
+@dataclass(frozen=True)
+class Tested:
+    """A claim and its tests on one kind of data.
+
+    Attributes:
+        claimed: the claim.
+        cells: the findings, by what was measured and what was counted.
+        settings: how many settings.
+        ahead: in how many of them the first is ahead, by the mean over the curve.
+    """
+
+    claimed: Claimed
+    cells: Mapping[tuple[Measure, Unit], Cell]
+    settings: int
+    ahead: int
 
 
-def _claims(records: Records, times: RunTimes) -> Iterator[Claim]:
-    copies = records.where(repeated)
-    plain = records.where(lambda s: not repeated(s))
+def all_claims() -> Iterator[Claimed]:
+    """All claims about accuracies, in the order of the paper, in every reading of its methods."""
     for form in LBB:
-        yield _ahead("LBB beats BALD on repeated data", "repeated", copies, form, "bald")
+        yield Claimed("LBB beats BALD on repeated data", form, "bald", where="repeated", wanted=repeated)
     for form in LBB:
-        yield _ahead("LBB beats BALD", "all", records, form, "bald")
+        yield Claimed("LBB beats BALD", form, "bald")
     for form in LBB:
-        yield _ahead("LBB beats random", "all", records, form, "random")
-    yield _behind("BALD falls below random on repeated data", "repeated", copies, "bald", "random")
-    yield _behind(
-        "BALD falls below random under MC dropout (RMNIST, FMNIST)",
-        "MC dropout, RMNIST and FMNIST",
-        records.where(lambda s: dropout(s) and s.experiment.startswith(("rmnist", "fashion"))),
-        "bald",
-        "random",
-    )
+        yield Claimed("LBB beats random", form, "random")
+    yield Claimed("BALD falls below random on repeated data", "bald", "random", "below", "repeated", repeated)
+    yield Claimed(
+        "BALD falls below random under MC dropout (RMNIST, FMNIST)", "bald", "random", "below",
+        "MC dropout, RMNIST and FMNIST", lambda s: dropout(s) and s.experiment.startswith(("rmnist", "fashion")),
+    )  # fmt: skip
     for form in PLBB:
-        yield _ahead("Power sampling improves LBB", "all", records, form, form.removeprefix("power-"))
-    yield _ahead("Power sampling improves BALD", "all", records, "power-bald", "bald")
+        yield Claimed("Power sampling improves LBB", form, form.removeprefix("power-"))
+    yield Claimed("Power sampling improves BALD", "power-bald", "bald")
     for form in (*PLBB, "power-bald"):
         for other in ("random", "least-confidence", "batchbald"):
             name = "PLBB" if form in PLBB else "PBALD"
-            yield _ahead(f"{name} is among the leaders: ahead of {other}", "all", records, form, other)
-    yield _profile_claim(records)
+            yield Claimed(f"{name} is among the leaders: ahead of {other}", form, other)
     for form in PLBB:
-        yield _ahead("PLBB beats PBALD", "all", records, form, "power-bald")
+        yield Claimed("PLBB beats PBALD", form, "power-bald")
     for form in LBB:
         for size in (10, 50):
-            some = _batches(records, size)
-            yield _close("LBB is close to BatchBALD in accuracy", f"batches of {size}", some, form, "batchbald")
-    for size in sorted({size for _, size in times.seconds}):
-        yield _faster_in_table(times, size)
-    for size in (10, 50):
-        yield _faster(f"batches of {size}", _batches(records, size))
-    news = records.where(lambda s: s.data == "ag-news")
+            yield Claimed(
+                "LBB is close to BatchBALD in accuracy", form, "batchbald", "close", f"batches of {size}",
+                lambda s, size=size: s.batch_size == size,
+            )  # fmt: skip
     for form in PLBB:
-        yield _close("PLBB and BADGE are comparable on AG News", "AG News", news, form, "badge")
-    yield _ensembles(plain, "not repeated")
-    yield _ensembles(copies, "repeated")
+        yield Claimed(
+            "PLBB and BADGE are comparable on AG News", form, "badge", "close", "AG News",
+            lambda s: s.data == "ag-news",
+        )  # fmt: skip
+    yield Claimed("Ensembles beat MC dropout", ENSEMBLES, DROPOUT, "above", "not repeated", lambda s: not repeated(s))
+    yield Claimed("Ensembles beat MC dropout", ENSEMBLES, DROPOUT, "above", "repeated", repeated)
 
 
-def _batches(records: Records, size: int) -> Records:
-    return records.where(lambda s: s.batch_size == size)
+def judged_claims(records: Records) -> list[Tested]:
+    """Test the claims on some records: those that have settings there.
+
+    Each column is one question, so p-values are adjusted for the number of claims in it.
+    """
+    compared = {
+        claimed: {measure: _compared(records.where(claimed.wanted), claimed, measure) for measure in MEASURES}
+        for claimed in all_claims()
+    }
+    kept = {claimed: found for claimed, found in compared.items() if found["curve"].each}
+    cells: dict[Claimed, dict[tuple[Measure, Unit], Cell]] = {claimed: {} for claimed in kept}
+    for measure, unit in COLUMNS:
+        differences = {claimed: found[measure].over(unit) for claimed, found in kept.items()}
+        asked = {str(n): found for n, (c, found) in enumerate(differences.items()) if c.kind != "close"}
+        answers = answered(asked)
+        for number, (claimed, found) in enumerate(differences.items()):
+            answer = answers.get(str(number), Answer(found, found.verdict, math.nan))
+            cells[claimed][measure, unit] = Cell(_finding(claimed, answer), found, answer.p_value)
+    return [
+        Tested(claimed, cells[claimed], len(found["curve"].each), found["curve"].ahead)
+        for claimed, found in kept.items()
+    ]
+
+
+def _compared(records: Records, claimed: Claimed, measure: Measure) -> Comparison:
+    if claimed.first == ENSEMBLES:
+        return _twins(records, measure)
+    return versus(records, claimed.first, claimed.second, measure)
+
+
+def _finding(claimed: Claimed, answer: Answer) -> Finding:
+    """From what the records say of a difference to what they say of a claim."""
+    found, verdict = answer.found, answer.verdict
+    if claimed.kind == "close":
+        if verdict == "equivalent":
+            return "holds"
+        return "does not hold" if found.low > EQUIVALENT or found.high < -EQUIVALENT else "inconclusive"
+    if verdict in ("better", "worse"):
+        return "holds" if (verdict == "better") == (claimed.kind == "above") else "does not hold"
+    return "equivalent" if verdict == "equivalent" else "inconclusive"
 
 
 def spelled(found: Difference) -> str:
@@ -125,102 +203,103 @@ def spelled(found: Difference) -> str:
     return f"{signed(found.mean)} [{signed(found.low)}, {signed(found.high)}]"
 
 
-def counts(comparison: Comparison) -> str:
-    """In how many settings the seeds say what."""
-    total = len(comparison.each)
-    return (
-        f"ahead in {comparison.ahead} of {total} settings "
-        f"({comparison.count('better')} clearly better, {comparison.count('worse')} clearly worse)"
-    )
-
-
-def _judge(low: float, high: float, least: float, most: float = math.inf) -> Finding:
-    """Whether a number whose interval is known lies between two limits: surely, surely not, or perhaps."""
-    if low > least and high < most:
-        return "holds"
-    return "does not hold" if high < least or low > most else "within noise"
-
-
-def _ahead(text: str, where: str, records: Records, form: str, other: str) -> Claim:
-    return _directed(text, where, f"{form} − {other}", versus(records, form, other))
-
-
-def _behind(text: str, where: str, records: Records, form: str, other: str) -> Claim:
-    return _directed(text, where, f"{form} − {other}", versus(records, form, other), -1)
-
-
-def _directed(text: str, where: str, form: str, found: Comparison, sign: int = 1) -> Claim:
-    """A claim that a difference is above 0, or with `sign=-1` below."""
-    overall = found.overall
-    low, high = sorted((sign * overall.low, sign * overall.high))
-    numbers = f"{spelled(overall)}; {counts(found)}"
-    return Claim(text, where, form, _judge(low, high, 0.0), numbers, overall.p_value)
-
-
-def _close(text: str, where: str, records: Records, form: str, other: str) -> Claim:
-    """A claim that two methods are alike, which a test of no difference cannot support: it has no p-value."""
-    found = versus(records, form, other)
-    finding = _judge(found.overall.low, found.overall.high, -CLOSE, CLOSE)
-    return Claim(text, where, f"{form} − {other}", finding, f"{spelled(found.overall)}; {counts(found)}")
-
-
-def _faster_in_table(times: RunTimes, size: int) -> Claim:
-    """By the means of the paper's Table 2, measured here."""
-    slow, fast = (times.seconds[name, size] for name in ("BatchBALD", "Large BB"))
-    drawn = f"{times.configurations:,} configurations"
-    numbers = f"{slow / fast:.1f} times: batchbald ({drawn}) {slow:.2f} s, lbb {fast:.3f} s"
-    return Claim(
-        _SPEED, f"the paper's Table 2, batch of {size}", _TENS, _judge(slow / fast, slow / fast, TENS), numbers
-    )
-
-
-def _faster(where: str, records: Records) -> Claim:
-    """How much longer BatchBALD took to select in the runs, as a geometric mean over the settings."""
-    ratios = []
-    for group in records.groups.values():
-        slow, fast = (
-            np.mean([r.seconds["select"] for run in group.runs[label].values() for r in run.rounds if r.picks])
-            for label in ("batchbald", "lbb")
-        )
-        ratios.append(slow / fast)
-    middle, low, high = (float(np.exp(column[0])) for column in interval(np.log(ratios).reshape(-1, 1)))
-    numbers = (
-        f"batchbald (1,000 configurations) took {middle:.1f} [{low:.1f}, {high:.1f}] times as long in these runs, "
-        f"{min(ratios, default=math.nan):.1f} to {max(ratios, default=math.nan):.0f} by setting, with this library's "
-        "engine for both"
-    )
-    return Claim(_SPEED, where, _TENS, _judge(low, high, TENS), numbers)
-
-
-def _profile_claim(records: Records) -> Claim:
-    table = problems(records.groups.values())
-    kept = [table.labels.index(label) for label in PAPER]
-    found = profiles(Problems(PAPER, table.errors_P_S[:, kept], table.setting_P))
-    order = ", ".join(f"{p.label} {p.area:.3f} [{p.area_low:.3f}, {p.area_high:.3f}]" for p in found)
-    leaders = [p for p in found if p.label in ("power-lbb", "power-bald")]
-    ahead, low, high = lead(leaders, [p for p in found if p not in leaders])
-    return Claim(
-        "PLBB and PBALD lead the performance profiles of the paper's six algorithms",
-        "all",
-        "area",
-        _judge(low, high, 0.0),
-        f"the second leads the best other by {ahead:.3f} [{low:.3f}, {high:.3f}]; {order}",
-    )
-
-
-def _ensembles(records: Records, where: str) -> Claim:
+def _twins(records: Records, measure: Measure) -> Comparison:
     """Ensembles against dropout with the same data, batch size and seed, the mean over all methods."""
     by_name = {setting.experiment: setting for setting in records.groups}
     pairs: dict[Setting, tuple[dict[int, float], dict[int, float]]] = {}
     for name, setting in by_name.items():
         twin = by_name.get(name.replace("-ensemble-", "-dropout-"))
         if twin is not None and twin != setting:
-            pairs[setting] = (_mean_of_methods(records, setting), _mean_of_methods(records, twin))
-    return _directed("Ensembles beat MC dropout", where, "mean over all methods", compare(pairs))
+            pairs[setting] = (_mean_of_methods(records, setting, measure), _mean_of_methods(records, twin, measure))
+    return compare(pairs)
 
 
-def _mean_of_methods(records: Records, setting: Setting) -> dict[int, float]:
-    """Mean accuracy over the curves of all methods, for the seeds that all have."""
-    by_label = [records.means(setting, label) for label in records.labels]
+def _mean_of_methods(records: Records, setting: Setting, measure: Measure) -> dict[int, float]:
+    """Mean accuracy of all methods, for the seeds that all have."""
+    by_label = [records.values(setting, label, measure) for label in records.labels]
     seeds = set.intersection(*(set(values) for values in by_label))
     return {seed: float(np.mean([values[seed] for values in by_label])) for seed in sorted(seeds)}
+
+
+class Other(NamedTuple):
+    """A claim about something else than the accuracies of two methods.
+
+    Attributes:
+        text: what the paper says.
+        where: where it was tested.
+        form: what was tested.
+        finding: the verdict.
+        numbers: what it rests on.
+    """
+
+    text: str
+    where: str
+    form: str
+    finding: Finding
+    numbers: str
+
+
+def other_claims(records: Records, times: RunTimes) -> Iterator[Other]:
+    """Claims about performance profiles and times."""
+    for scope, wanted in SCOPES.items():
+        part = records.where(wanted)
+        if set(PAPER) <= set(part.labels) and len(part.groups) > 1:
+            yield _leaders(part, scope)
+    for size in sorted({size for _, size in times.seconds}):
+        yield _faster_in_table(times, size)
+    for size in (10, 50):
+        part = records.where(lambda s, size=size: s.batch_size == size)  # type: ignore[misc]
+        if part.groups:
+            yield _faster(f"batches of {size}", part)
+
+
+def _judge(low: float, high: float, least: float) -> Finding:
+    """Whether a number whose interval is known is above a limit: surely, surely not, or perhaps."""
+    if low > least:
+        return "holds"
+    return "does not hold" if high < least else "inconclusive"
+
+
+def _faster_in_table(times: RunTimes, size: int) -> Other:
+    """By the means of the paper's Table 2, measured here."""
+    slow, fast = (times.seconds[name, size] for name in ("BatchBALD", "Large BB"))
+    drawn = f"{times.configurations:,} configurations"
+    numbers = f"{slow / fast:.1f} times: batchbald ({drawn}) {slow:.2f} s, lbb {fast:.3f} s"
+    return Other(SPEED, f"the paper's Table 2, batch of {size}", _TENS, _judge(slow / fast, slow / fast, TENS), numbers)
+
+
+def _faster(where: str, records: Records) -> Other:
+    """How much longer BatchBALD took to select in the runs, as a geometric mean over the settings."""
+    ratios = [records.seconds(s, "batchbald") / records.seconds(s, "lbb") for s in records.groups]
+    middle, low, high = (float(np.exp(column[0])) for column in interval(np.log(ratios).reshape(-1, 1)))
+    numbers = (
+        f"batchbald (1,000 configurations) took {middle:.1f} [{low:.1f}, {high:.1f}] times as long in these runs, "
+        f"{min(ratios):.1f} to {max(ratios):.0f} by setting, with this library's engine for both"
+    )
+    return Other(SPEED, where, _TENS, _judge(low, high, TENS), numbers)
+
+
+def by_data(records: Records) -> Problems:
+    """The problems of performance profiles, to be drawn again by data set."""
+    table = problems(records.groups.values())
+    comparable = [setting.data for setting, group in records.groups.items() if group.labelled]
+    numbers = {data: number for number, data in enumerate(sorted(set(comparable)))}
+    data_P = np.array([numbers[comparable[setting]] for setting in table.setting_P], np.int64)
+    return Problems(table.labels, table.errors_P_S, data_P)
+
+
+def _leaders(records: Records, scope: str) -> Other:
+    table = by_data(records)
+    kept = [table.labels.index(label) for label in PAPER]
+    found = profiles(Problems(PAPER, table.errors_P_S[:, kept], table.setting_P))
+    order = ", ".join(f"{p.label} {p.area:.3f} [{p.area_low:.3f}, {p.area_high:.3f}]" for p in found)
+    leaders = [p for p in found if p.label in ("power-lbb", "power-bald")]
+    ahead, low, high = lead(leaders, [p for p in found if p not in leaders])
+    return Other(
+        "PLBB and PBALD lead the performance profiles of the paper's six algorithms",
+        scope,
+        "area",
+        _judge(low, high, 0.0),
+        f"the second leads the best other by {ahead:.3f} [{low:.3f}, {high:.3f}]; "
+        f"τ from 1 to {found[0].tau_T[-1]:.2f}; {order}",
+    )

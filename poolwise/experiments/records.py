@@ -307,8 +307,10 @@ def _start(content: Mapping[str, Any]) -> str:
     acquisition = config.get("acquisition") if isinstance(config, dict) else None
     if not isinstance(acquisition, dict):
         return ""
+    methods = acquisition.get("methods")
+    own = methods[0].get("first") if isinstance(methods, list) and methods and isinstance(methods[0], dict) else None
     if isinstance(acquisition.get("first"), str):
-        return f"no labels; {acquisition['first']} chooses the first batch"
+        return f"no labels; {own or acquisition['first']} chooses the first batch"
     if isinstance(acquisition.get("initial"), int):
         return f"{acquisition['initial']:,} labels"
     return f"{acquisition.get('initial_per_class') or INITIAL_PER_CLASS} labels of each class"

@@ -225,11 +225,12 @@ def _learner(run: Run, parts: Parts, report: Report) -> ActiveLearner:
         run.folder / CHECKPOINT,
         run.seed,
         test=parts.split.test,
+        test_samples=run.config.test_samples,
         validation=parts.split.validation,
         memory=run.config.memory,
         self_contained=False,
         features=run.method.features or run.config.acquisition.features,
-        first=run.config.acquisition.first or "random",
+        first=run.method.first or run.config.acquisition.first or "random",
         report=report,
         **run.method.parameters,
     )

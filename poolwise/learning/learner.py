@@ -22,7 +22,7 @@ from poolwise.learning.next_batch import ask, choices, first_batch, read_candida
 from poolwise.learning.query import Query, plain_scores
 from poolwise.learning.rounds import Round
 from poolwise.learning.saving import Saver
-from poolwise.learning.settings import Settings, first_method, plain, whole
+from poolwise.learning.settings import Settings, first_method, plain, whole, whole_samples
 from poolwise.metrics import evaluate
 from poolwise.posteriors.posterior import Posterior
 from poolwise.predictions import Predictions
@@ -55,6 +55,7 @@ class ActiveLearner(Answers):
             same data, this one resumes from there.
         seed: root of all randomness.
         test: labelled examples on which the model of every round is evaluated.
+        test_samples: how many posterior samples it is evaluated with, the first of those that select; all by default.
         validation: labelled examples for early stopping and `stopping.Target`, in place of those the pool holds out.
         memory: working memory for predicting and selecting, in bytes or as `"2GB"`.
         self_contained: whether posterior and data are saved in the directory too, so that `load` needs nothing else.
@@ -105,6 +106,7 @@ class ActiveLearner(Answers):
         seed: int = 0,
         *,
         test: Data | None = None,
+        test_samples: int | None = None,
         validation: Data | None = None,
         memory: int | str = budget.DEFAULT,
         self_contained: bool = True,
@@ -122,7 +124,7 @@ class ActiveLearner(Answers):
         self.pool = pool if isinstance(pool, Pool) else Pool(pool)
         self._model = Model(posterior, self.pool.classes)
         self.method, self.batch_size, self.seed = self._method.name, int(batch_size), int(seed)
-        self.agreement = agreement
+        self.agreement, self.test_samples = agreement, None if test_samples is None else whole_samples(test_samples)
         if "candidates" in parameters:
             parameters["candidates"] = read_candidates(parameters["candidates"], self.pool)
         self._parameters, self._memory, self._report = parameters, memory, report
@@ -238,7 +240,8 @@ class ActiveLearner(Answers):
         return Round(number, labelled, metrics, validation, seconds=seconds)
 
     def _evaluate(self, examples: Examples) -> dict[str, float]:
-        return evaluate(self.predict(examples), needed_labels(examples, "evaluating a model"), memory=self._memory)
+        labels = needed_labels(examples, "evaluating a model")
+        return evaluate(self.predict(examples), labels, samples=self.test_samples, memory=self._memory)
 
     def _ask_first(self, count: int, trained: Round) -> tuple[Query, Round]:
         """A first batch, without a model."""
@@ -341,4 +344,5 @@ class ActiveLearner(Answers):
             self.agreement,
             self._features.setting,
             "random" if self._first is None else self._first.reference,
+            self.test_samples,
         )

@@ -43,7 +43,7 @@ from poolwise.learning.settings import Settings
 from poolwise.learning.state import PoolState, State, damaged, read_state
 from poolwise.posteriors.posterior import Posterior
 
-_NOT_COMPARED = ("memory", "agreement")  # settings that change no batch
+_NOT_COMPARED = ("memory", "agreement", "test_samples")  # settings that change no batch
 _TRIES = 5  # to read a directory without its lock, while another process may write to it
 
 

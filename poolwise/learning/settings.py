@@ -30,6 +30,7 @@ class Settings:
         agreement: whether the agreement of successive models is tracked.
         features: which features methods get, in words (see `Features.setting`); None for those that the method prefers.
         first: `"random"`, or the `reference` of the method that selects the first batch.
+        test_samples: how many posterior samples a model is evaluated with; None for all.
     """
 
     method: str
@@ -40,6 +41,7 @@ class Settings:
     agreement: bool = False
     features: str | None = None
     first: str = "random"
+    test_samples: int | None = None
 
     def check(self, method: Method) -> None:
         """Refuse what cannot be used, before any work is done.
@@ -74,6 +76,13 @@ def whole(batch_size: object) -> int:
     if isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1:
         raise ParameterError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
     return int(batch_size)
+
+
+def whole_samples(samples: object) -> int:
+    """A number of posterior samples to evaluate with, or an error if it is none."""
+    if isinstance(samples, bool) or not isinstance(samples, Integral) or samples < 1:
+        raise ParameterError(f"test_samples must be a whole number of at least 1, not {samples!r}.")
+    return int(samples)
 
 
 def plain(value: Any) -> Any:

@@ -13,7 +13,10 @@ from poolwise.arrays import Array
 CONFIDENCE = 0.95
 LEVEL = f"{100 * CONFIDENCE:.0f} %"
 
-Verdict = Literal["better", "worse", "within noise", "no verdict"]
+Verdict = Literal["better", "worse", "equivalent", "inconclusive", "no verdict"]
+
+EQUIVALENT = 0.005
+"""Accuracies are equivalent where the interval of their difference lies within this much: half a point."""
 
 # Runs that agree exactly can differ by rounding in their means; accuracies differ by far more than this.
 _ROUNDING = 1e-12
@@ -37,12 +40,18 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """What the interval says, for a metric of which more is better."""
+        """What the interval says of two accuracies.
+
+        `"equivalent"` if it lies within half a point either way, also where it leaves out 0: a difference that small
+        matters to nobody. `"inconclusive"` if it is wider and has 0 in it.
+        """
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             return "no verdict"
+        if max(-self.low, self.high) <= EQUIVALENT:
+            return "equivalent"
         if self.low > _ROUNDING:
             return "better"
-        return "worse" if self.high < -_ROUNDING else "within noise"
+        return "worse" if self.high < -_ROUNDING else "inconclusive"
 
     @property
     def p_value(self) -> float:

@@ -66,7 +66,7 @@ class Section:
 
     @property
     def best(self) -> Summary | None:
-        """The best method, if it is better than random beyond noise."""
+        """The best method, if it is better than random."""
         compared = [row for row in self.rows if row.area_difference is not None]
         return next((row for row in compared if row.area_difference and row.area_difference.verdict == "better"), None)
 

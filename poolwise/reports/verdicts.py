@@ -60,7 +60,7 @@ def headline(rows: list[Summary], saved: list[LabelsSaved]) -> str:
     if not any(row.area_difference.verdict != "no verdict" for row in compared if row.area_difference is not None):
         return ""
     if not better:
-        return "No method was better than random beyond noise."
+        return "These runs do not show that any method is better than random."
     best, gain = better[0].label, better[0].area_difference
     found = next((s for s in saved if s.label == best), None)
     if found is not None and found.sure:
@@ -154,10 +154,12 @@ def _verdicts(group: Comparable, rows: list[Summary]) -> list[Statement]:
         said.append(Statement("Worse than random:", _with_intervals(reversed(worse))))
     if better := found.get("better"):
         said.append(Statement("Better than random:", _with_intervals(better)))
-    elif worse or "within noise" in found:
-        said.append(Statement("Better than random:", "none beyond noise."))
-    if noise := found.get("within noise"):
-        said.append(Statement("Within noise of random:", _with_intervals(noise)))
+    elif worse or "inconclusive" in found or "equivalent" in found:
+        said.append(Statement("Better than random:", "none that these runs can show."))
+    if alike := found.get("equivalent"):
+        said.append(Statement("As good as random, within half a point:", _with_intervals(alike)))
+    if unclear := found.get("inconclusive"):
+        said.append(Statement("Inconclusive:", _with_intervals(unclear)))
     unknown = found.get("no verdict", [])
     once = [(label, d) for label, d in unknown if not math.isnan(d.mean)]
     if once:
@@ -279,8 +281,8 @@ def _cautions(rows: list[Summary], saved: list[LabelsSaved]) -> list[Statement]:
         said.append(f"With {fewest} seeds an interval reaches {reach(fewest):.1f} standard deviations either way.")
         if any(not math.isnan(found.low) for found in saved):
             said.append("Intervals of labels saved come from the bootstrap and are a little too narrow for few seeds.")
-    if "within noise" in verdicts:
-        said.append("“Within noise” means that these runs cannot tell, not that the methods are equally good.")
+    if "inconclusive" in verdicts:
+        said.append("“Inconclusive” means that these runs cannot tell, not that the methods are equally good.")
     tested = len(verdicts) - verdicts.count("no verdict")
     if tested >= _MANY_COMPARISONS:
         by_chance = tested * (1 - CONFIDENCE)

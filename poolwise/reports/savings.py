@@ -1,0 +1,82 @@
+"""The share of labels that a method saves against random: what a user pays for, in one number between −1 and 1.
+
+1. The mean curve of a method, and that of random over the same seeds, each become the nearest curve that never falls
+   (isotonic regression). Otherwise noise would decide where a curve first reaches an accuracy, and always too early.
+2. The accuracy to compare at is the one that random ends with; or, if the method never reaches it, the one that the
+   method ends with. Both curves reach it.
+3. Each needs so many labels for it, first ones included, by straight lines between the measurements: m and r.
+4. The share saved is `1 - m / r` if the method needs fewer. If it needs more, it is `-(1 - r / m)`, the share that
+   random saves against the method. So 0.25 is a quarter of the labels, and a method and random change places by the
+   sign alone.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from poolwise.arrays import Array
+from poolwise.reports.comparable import Comparable
+from poolwise.reports.labels import first_reach
+
+
+class Saving(NamedTuple):
+    """Labels that a method saves against random.
+
+    Attributes:
+        share: the share saved, from −1 to 1; NaN if a curve is not known.
+        labels: how many labels the method needs.
+        random_labels: how many random needs.
+        accuracy: for which accuracy.
+        reached: whether the method reaches the accuracy that random ends with.
+    """
+
+    share: float
+    labels: float
+    random_labels: float
+    accuracy: float
+    reached: bool
+
+
+def monotone(curve_L: Array) -> Array:
+    """`[L]` the curve that never falls and has the smallest squared distance from a curve.
+
+    Example:
+        >>> import numpy as np
+        >>> monotone(np.array([0.5, 0.7, 0.6, 0.8])).tolist()
+        [0.5, 0.65, 0.65, 0.8]
+    """
+    return np.asarray(isotonic_regression(curve_L).x)
+
+
+def saving(method_L: Array, random_L: Array, x_L: Array) -> Saving:
+    """Compare two mean curves.
+
+    Args:
+        method_L: `[L]` accuracies of the method.
+        random_L: `[L]` accuracies of random.
+        x_L: `[L]` the numbers of labels that both were measured at, ascending.
+
+    Example:
+        >>> import numpy as np
+        >>> saving(np.array([0.5, 0.8, 0.9]), np.array([0.5, 0.65, 0.8]), np.array([20.0, 60.0, 100.0])).share
+        0.4
+    """
+    if np.isnan(method_L).any() or np.isnan(random_L).any():
+        return Saving(math.nan, math.nan, math.nan, math.nan, False)
+    curves_2_L = np.stack([monotone(method_L), monotone(random_L)])
+    accuracy = float(curves_2_L[:, -1].min())
+    reached = bool(curves_2_L[0, -1] >= accuracy and curves_2_L[1, -1] == accuracy)
+    labels, random_labels = (float(n) for n in first_reach(curves_2_L, x_L, np.full(2, accuracy)))
+    share = 1 - labels / random_labels if labels <= random_labels else random_labels / labels - 1
+    return Saving(share, labels, random_labels, accuracy, reached)
+
+
+def saving_in(group: Comparable, label: str) -> Saving:
+    """What a method saves in a setting, by the mean curves over the seeds that it shares with random."""
+    assert group.baseline is not None, "needs runs of random"
+    values, baseline = group.values(label, "accuracy"), group.values(group.baseline, "accuracy")
+    seeds = sorted(values.keys() & baseline.keys())
+    means = [np.mean([found[seed] for seed in seeds], 0) for found in (values, baseline)]
+    return saving(means[0], means[1], np.array(group.labelled, np.float64))

@@ -1,0 +1,85 @@
+"""Labels saved against random, compared with a slow program that walks along the curves."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolwise.reports.savings import monotone, saving
+
+
+def pooled(curve):
+    """Neighbours that fall are replaced by their mean, again and again (pool adjacent violators)."""
+    blocks = [[value] for value in curve]
+    while True:
+        for at, (one, two) in enumerate(pairwise(blocks)):
+            if np.mean(one) > np.mean(two) + 1e-15:
+                blocks[at : at + 2] = [one + two]
+                break
+        else:
+            return [float(np.mean(block)) for block in blocks for _ in block]
+
+
+def needed(curve, x, target):
+    """Where straight lines between the points first come to the target."""
+    if curve[0] >= target - 1e-12:
+        return x[0]
+    for (x0, y0), (x1, y1) in pairwise(zip(x, curve, strict=True)):
+        if y1 >= target - 1e-12:
+            return x0 + (target - y0) / (y1 - y0) * (x1 - x0)
+    return math.inf
+
+
+def slow(method, random, x):
+    method, random = pooled(method), pooled(random)
+    target = min(method[-1], random[-1])
+    m, r = needed(method, x, target), needed(random, x, target)
+    return 1 - m / r if m <= r else -(1 - r / m)
+
+
+curve = st.lists(st.integers(0, 60).map(lambda n: n / 60), min_size=5, max_size=5)
+
+
+@given(curve, curve)
+def test_the_share_is_that_of_a_slow_program(method, random):
+    x = [20, 30, 50, 90, 100]
+    found = saving(np.array(method), np.array(random), np.array(x, float))
+    assert found.share == pytest.approx(slow(method, random, x), abs=1e-6)
+    assert -1 < found.share < 1
+
+
+@given(curve, curve)
+def test_two_methods_change_places_by_the_sign(one, two):
+    x = np.array([20.0, 30, 50, 90, 100])
+    first, second = (saving(np.array(a), np.array(b), x).share for a, b in ((one, two), (two, one)))
+    assert first == pytest.approx(-second, abs=1e-9)
+
+
+def test_a_curve_is_at_itself_and_twice_as_fast_is_half():
+    x = np.array([10.0, 20, 40, 80])
+    slow_curve = np.array([0.2, 0.4, 0.6, 0.8])
+    assert saving(slow_curve, slow_curve, x).share == 0
+    fast = np.array([0.4, 0.6, 0.8, 0.9])
+    found = saving(fast, slow_curve, x)
+    assert (found.share, found.labels, found.random_labels, found.reached) == (0.5, 40, 80, True)
+
+
+def test_a_method_that_never_gets_there_is_compared_where_it_ends():
+    x = np.array([10.0, 20, 40, 80])
+    found = saving(np.array([0.2, 0.3, 0.35, 0.4]), np.array([0.2, 0.4, 0.6, 0.8]), x)
+    assert not found.reached
+    assert (found.labels, found.random_labels, found.share) == (80, 20, -0.75)
+
+
+def test_one_lucky_point_does_not_reach_an_accuracy():
+    x = np.array([10.0, 20, 30, 40])
+    lucky = np.array([0.5, 0.8, 0.6, 0.7])
+    assert monotone(lucky).tolist() == pytest.approx([0.5, 0.7, 0.7, 0.7])
+    assert saving(lucky, np.array([0.5, 0.6, 0.7, 0.8]), x).accuracy == pytest.approx(0.7)
+
+
+def test_a_curve_that_is_not_known_saves_nothing_that_is_known():
+    assert math.isnan(saving(np.array([0.5, np.nan]), np.array([0.5, 0.6]), np.array([1.0, 2])).share)
