@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paper.study.ablations import rivals
-from paper.study.claims import PAPER, SPEED, RunTimes, other_claims, judged_claims
+from paper.study.claims import PAPER, SPEED, RunTimes, judged_claims, other_claims
 from paper.study.compare import (
     Records,
     against_random,

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from paper.study.ablations import ablations, posterior_coverage
-from paper.study.claims import COLUMNS, SCOPES, Cell, RunTimes, Tested, other_claims, spelled, judged_claims
+from paper.study.claims import COLUMNS, SCOPES, Cell, RunTimes, Tested, judged_claims, other_claims, spelled
 from paper.study.compare import RANDOM, Records, dropout, in_paper, repeated, texts, versus
 from paper.study.figures import curve_figure, map_figure, profile_figure
 from paper.study.files import Done, in_words
