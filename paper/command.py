@@ -144,6 +144,17 @@ def _study_collect(
     print(study.collect(runs, name))
 
 
+@studying.command("oracle")
+def _study_oracle(
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
+    tries: Annotated[int, typer.Option(min=2, help="Random batches that are judged in each round.")] = 20,
+) -> None:
+    """Run the oracle on two small settings of fixed features: how much room is left above the methods."""
+    from paper.oracle import add_runs
+
+    print(add_runs(seeds, tries))
+
+
 @studying.command("page")
 def _study_page() -> None:
     """Make docs/results.md and its figures from the records."""

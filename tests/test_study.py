@@ -8,6 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
+from paper.oracle import run_oracle
 from paper.study.ablations import rivals
 from paper.study.claims import PAPER, SPEED, RunTimes, judged_claims, other_claims
 from paper.study.compare import (
@@ -276,7 +277,8 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
         for made in runs_of(f"{data}-ensemble-10", levels, data=data, seeds=1)
     ]
     records = Records([made for group in study().groups.values() for made in group.everything] + more)
-    text = write_page(records, Records([]), Records([]), Records([]), RunTimes({}), FILES, tmp_path).read_text()
+    none = Records([])
+    text = write_page(records, none, none, none, none, RunTimes({}), FILES, tmp_path).read_text()
     assert "no part in any of that (ag-news, cifar-10 and svhn), mean" in text
     assert "paper/configs/coverage`): unbalanced" not in text
     assert "nan" not in text
@@ -298,23 +300,22 @@ def fixed_study(seeds=2):
 def test_the_page_has_every_part(tmp_path):
     levels = {"random": 0.5, "posterior-coverage": 0.6, "margin": 0.55}
     ablation = [*runs_of("f-samples-20", levels), *runs_of("f-samples-5", levels), *runs_of("f-large-250", levels)]
-    path = write_page(
-        study(), Records(ablation), Records(runs_of("r8-ensemble-10", levels)), fixed_study(), TIMES, FILES, tmp_path
-    )
+    oracle = Records(runs_of("fixed-r8-50", {"best of 20 random batches": 0.65}, data="r8", batch_size=50, seeds=2))
+    coverage = Records(runs_of("r8-ensemble-10", levels))
+    path = write_page(study(), Records(ablation), coverage, fixed_study(), oracle, TIMES, FILES, tmp_path)
     text = path.read_text()
     assert "40.0 times: batchbald (30,000 configurations) 4.00 s" in text
     assert "1 of 2 files were not run (`svhn-ensemble-10`)." in text
     first = text.split("\n\n")[1]
     assert "Labels saved against random, mean over the data sets: `posterior-coverage` +" in first
-    worse, better = (
-        first.split(f"{word} than random over the curve: ")[1].split(".")[0] for word in ("Worse", "Better")
-    )
-    assert "`bald`" in worse
-    assert "`posterior-coverage`" in better
+    by_data, by_setting = first.split("With settings as the unit")
+    assert "with data sets as the unit: better: `posterior-coverage`" in by_data
+    assert "`bald`" in by_setting.split("worse: ")[1].split(";")[0]
     assert "K = 5 | K = 20" in text
     assert "The area is the mean of that share over τ from 1 to" in text
     assert "15 methods on 3 settings of 3 data sets (banking77, mnist and r8), 2 seeds each: 90 runs." in text
     assert "| `max-herding` | **" in text.split("### A cold start")[1]
+    assert "best of 20 random batches | +" in text.split("### How much room is left")[1]
     assert "within noise" not in text
     for name in ("profiles", "differences", "curves"):
         assert (tmp_path / "results" / f"{name}.png").stat().st_size > 10_000
@@ -348,3 +349,21 @@ def test_what_was_run_is_counted_from_the_records():
         "1 of 5 files were run with 1 of 2 seeds (`c`). 1 of 5 files were not run (`d`)."
     )
     assert in_words({"quick": done[:2]}) == "- `quick`: 2 of 2 files were run."
+
+
+def test_the_oracle_takes_the_batch_that_does_best_and_reports_on_other_examples():
+    values = {
+        "name": "tiny", "data": {"name": "digits", "pool": 200, "test": 200}, "model": {"name": "mlp", "hidden": [16]},
+        "posterior": {"members": 2}, "training": {"steps": 15},
+        "acquisition": {"methods": ["random"], "initial_per_class": 1, "batch_size": 10, "labels": 30},
+    }  # fmt: skip
+    config = Config.model_validate(values)
+    one, two = (run_oracle(config, 0, tries) for tries in (1, 2))
+    assert [(entry.labelled, entry.picks, entry.final) for entry in two.rounds] == [
+        (10, 10, False),
+        (20, 10, False),
+        (30, 0, True),
+    ]
+    assert two == dataclasses.replace(run_oracle(config, 0, 2), rounds=two.rounds)  # the same but for the times
+    assert one.rounds[0].metrics == two.rounds[0].metrics
+    assert two.label == "best of 2 random batches"

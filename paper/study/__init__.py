@@ -41,8 +41,8 @@ def make_page() -> Path:
     from paper.study.fixed import with_rivals
     from paper.study.page import write_page  # needs Matplotlib
 
-    paths = [must_exist(RECORDS) / f"{name}{SUFFIX}" for name in ARCHIVES]
-    quick, ablation, coverage, fixed = archives = tuple(
+    paths = [must_exist(RECORDS) / f"{name}{SUFFIX}" for name in (*ARCHIVES, "oracle")]
+    quick, ablation, coverage, fixed, oracle = archives = tuple(
         Records(read_archive(path) if path.exists() else ()) for path in paths
     )
     write_evidence(quick, with_rivals(fixed), Path(poolwise.reports.__file__).parent / EVIDENCE)
@@ -50,7 +50,7 @@ def make_page() -> Path:
         folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives)
         for folder in ARCHIVES
     }
-    return write_page(quick, ablation, coverage, fixed, _run_times(), files, must_exist(DOCS))
+    return write_page(quick, ablation, coverage, fixed, oracle, _run_times(), files, must_exist(DOCS))
 
 
 def _run_times() -> RunTimes:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -44,9 +45,7 @@ SCOPES: Mapping[str, Callable[[Setting], bool]] = {
     "other data": lambda setting: not in_paper(setting),
 }
 COLUMNS: tuple[tuple[Measure, Unit], ...] = tuple(
-    (measure, unit)
-    for measure in MEASURES
-    for unit in ("data sets", "settings")  # type: ignore[misc]
+    (measure, unit) for measure in MEASURES for unit in ("data sets", "settings")
 )
 ENSEMBLES, DROPOUT = "ensembles", "MC dropout"
 
@@ -66,6 +65,10 @@ class RunTimes:
 
 def _any(setting: Setting) -> bool:
     return True
+
+
+def _of_size(size: int, setting: Setting) -> bool:
+    return setting.batch_size == size
 
 
 class Claimed(NamedTuple):
@@ -145,7 +148,7 @@ def all_claims() -> Iterator[Claimed]:
         for size in (10, 50):
             yield Claimed(
                 "LBB is close to BatchBALD in accuracy", form, "batchbald", "close", f"batches of {size}",
-                lambda s, size=size: s.batch_size == size,
+                partial(_of_size, size),
             )  # fmt: skip
     for form in PLBB:
         yield Claimed(
@@ -248,7 +251,7 @@ def other_claims(records: Records, times: RunTimes) -> Iterator[Other]:
     for size in sorted({size for _, size in times.seconds}):
         yield _faster_in_table(times, size)
     for size in (10, 50):
-        part = records.where(lambda s, size=size: s.batch_size == size)  # type: ignore[misc]
+        part = records.where(partial(_of_size, size))
         if part.groups:
             yield _faster(f"batches of {size}", part)
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from paper.study.claims import spelled
-from paper.study.compare import RANDOM, Records, answered, versus
+from paper.study.compare import MEASURES, RANDOM, Records, answered, versus
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, conditions_table, reading, standing_table, summary, wins_table
 from poolwise.experiments.records import Setting
+from poolwise.reports.paired import difference
 
 # What every finished setting of paper/configs/fixed has.
 RIVALS = (
@@ -35,8 +36,13 @@ def with_rivals(records: Records) -> Records:
     return records.where(lambda s: not cold(s)).with_all(RIVALS)
 
 
-def fixed_features(records: Records) -> str:
-    """The section, or nothing while no setting has been run with all rivals."""
+def fixed_features(records: Records, oracle: Records) -> str:
+    """The section, or nothing while no setting has been run with all rivals.
+
+    Args:
+        records: the runs of paper/configs/fixed.
+        oracle: the runs of `python -m paper study oracle`.
+    """
     warm = with_rivals(records)
     if not warm.groups:
         return ""
@@ -57,6 +63,7 @@ def fixed_features(records: Records) -> str:
         "### Labels saved by batch size, on fixed features",
         conditions_table(warm, {name: warm.where(wanted) for name, wanted in _CONDITIONS.items()}),
         _cold(records.where(cold)),
+        _oracle(warm, oracle),
     ]
     return "\n\n".join(filter(None, parts))
 
@@ -80,4 +87,38 @@ def _cold(records: Records) -> str:
         f"No labels at the start: the first batch is drawn at random, or selected by features alone (*after*). "
         f"{len(kept.groups)} settings of {listed(kept.data_sets)}; points above random over the curve.\n\n"
         + table(("method", "by data set", *names), rows)
+    )
+
+
+def _oracle(records: Records, oracle: Records) -> str:
+    """The best of many random batches beside random and the best method, on the settings that have all of them."""
+    rows = []
+    for setting, group in oracle.groups.items():
+        for label in group.runs if setting in records.groups else ():
+            methods = [other for other in records.labels if other != RANDOM]
+            against = {other: versus(records, other, RANDOM).each[setting] for other in methods}
+            best = max(methods, key=lambda other: against[other].mean)
+            for measure in MEASURES:
+                base = records.values(setting, RANDOM, measure)
+                room = difference(oracle.values(setting, label, measure), base)
+                found = difference(records.values(setting, best, measure), base)
+                rows.append((setting.experiment.removeprefix("fixed-"), MEASURES[measure], label, spelled(room),
+                             f"`{best}`", spelled(found), str(room.seeds)))  # fmt: skip
+    if not rows:
+        return ""
+    head = (
+        "setting",
+        "accuracy",
+        "oracle",
+        "− random",
+        "best method over the curve",
+        "− random",
+        "seeds of the oracle",
+    )
+    return (
+        "### How much room is left\n\n"
+        "In every round, random batches are judged with their true labels: the model is trained with each, and the "
+        "batch that does best on one half of the test set is taken; accuracy is measured on the other half. No method "
+        "has such labels. It is no upper limit: the best of a few batches is far from the best of all. The best method "
+        "of a row was chosen by these runs, which flatters it.\n\n" + table(head, rows)
     )

@@ -34,6 +34,7 @@ class Standing:
         records: the runs.
         saved: share of labels saved, mean over the data sets, by method; the most first.
         answers: accuracy above random over the data sets, by what was measured and method.
+        by_setting: accuracy over the curve above random, over the settings, by method.
         profiles: performance profiles, drawn again by data set.
     """
 
@@ -45,11 +46,16 @@ class Standing:
         self.answers: dict[Measure, dict[str, Answer]] = {
             "curve": against_random(records), "end": against_random(records, "end")
         }  # fmt: skip
+        self.by_setting = against_random(records, unit="settings")
         self.profiles: Sequence[Profile] = profiles(by_data(records))
 
-    def with_verdict(self, verdict: str, measure: Measure = "curve") -> list[str]:
-        """The methods of a verdict, in the order of labels saved."""
-        return [label for label in self.saved if self.answers[measure][label].verdict == verdict]
+    def named(self, answers: Mapping[str, Answer]) -> str:
+        """Which methods have which verdict, in the order of labels saved."""
+        words = {
+            verdict: [f"`{label}`" for label in self.saved if answers[label].verdict == verdict]
+            for verdict in ("better", "worse", "equivalent", "inconclusive")
+        }
+        return "; ".join(f"{verdict}: {listed(labels)}" for verdict, labels in words.items() if labels)
 
 
 def summary(standing: Standing) -> str:
@@ -65,14 +71,11 @@ def summary(standing: Standing) -> str:
         "Labels saved against random, mean over the data sets: "
         + listed([f"`{label}` {_percent(found)}" for label, found in best]) + ".",
     ]  # fmt: skip
-    for verdict, words in (
-        ("better", "better than random over the curve"),
-        ("worse", "worse than random over the curve"),
-        ("equivalent", "equivalent to random, within half a point"),
-        ("inconclusive", "inconclusive"),
-    ):
-        if named := standing.with_verdict(verdict):
-            sentences.append(f"{words[0].upper()}{words[1:]}: {listed([f'`{label}`' for label in named])}.")
+    sentences += [
+        "Accuracy over the curve against random, with data sets as the unit: "
+        f"{standing.named(standing.answers['curve'])}.",
+        f"With settings as the unit, which is weaker evidence: {standing.named(standing.by_setting)}.",
+    ]
     return " ".join(sentences)
 
 
@@ -80,7 +83,7 @@ def standing_table(standing: Standing) -> str:
     """Every method against random, the most labels saved first."""
     records = standing.records
     area = {profile.label: profile for profile in standing.profiles}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for label, found in standing.saved.items():
         each = versus(records, label, RANDOM)
         unclear = each.count("inconclusive", "equivalent", "no verdict")
@@ -91,7 +94,7 @@ def standing_table(standing: Standing) -> str:
                 f"{never_reached(records, label)} of {len(records.groups)}",
                 _answer(standing.answers["curve"][label]),
                 _answer(standing.answers["end"][label]),
-                spelled(each.over_settings),
+                _answer(standing.by_setting[label]),
                 f"{each.count('better')} / {unclear} / {each.count('worse')}",
                 _area(area.get(label)),
                 _seconds(records, label),
@@ -128,10 +131,11 @@ def reading(standing: Standing) -> str:
         "*By data set* comes first: settings are averaged within a data set, and brackets hold the 95 % interval "
         "(Student's t) over the data sets. Copies of a data set are the same data set. Settings of a data set are "
         f"alike, so intervals by setting are too narrow. {middle}\n\n"
-        "*Verdicts* are by data set. All methods of a column are one question: a method is **better** or **worse** if "
-        "that remains at the 5 % level after p-values are adjusted for their number (Holm 1979), **equivalent** if "
-        "the interval lies within ±0.5 point, and **inconclusive** otherwise: these runs cannot tell. In a single "
-        "setting the interval is over the seeds, and nothing is adjusted.\n\n"
+        "*Verdicts*: all methods of a column are one question. A method is **better** or **worse** if that remains at "
+        "the 5 % level after p-values are adjusted for their number (Holm 1979), **equivalent** if the interval lies "
+        "within ±0.5 point, and **inconclusive** otherwise: these runs cannot tell. A bracket is that of one "
+        "comparison alone, so it may leave out 0 where the verdict is inconclusive: with this many comparisons, some "
+        "do so by chance. In a single setting the interval is over the seeds, and nothing is adjusted.\n\n"
         "*Area*: a point of a performance profile is the share of problems (a seed of a setting) on which the final "
         "error rate of a method is at most τ times that of the best method there (Dolan and Moré 2002, as in the "
         f"paper's appendix). The area is the mean of that share over τ from 1 to {tau:.2f}, the largest ratio that "

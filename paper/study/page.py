@@ -42,6 +42,7 @@ def write_page(
     ablation: Records,
     coverage: Records,
     fixed: Records,
+    oracle: Records,
     times: RunTimes,
     files: Mapping[str, Sequence[Done]],
     docs: Path,
@@ -53,6 +54,7 @@ def write_page(
         ablation: the other runs of paper/configs/ablation.
         coverage: the runs of paper/configs/coverage.
         fixed: the runs of paper/configs/fixed, as far as there are any.
+        oracle: the runs of `python -m paper study oracle`, if there are any.
         times: seconds of the paper's Table 2, as they were measured here.
         files: how much of each experiment was run, by folder.
         docs: where the page goes; figures go into its folder results/.
@@ -68,12 +70,12 @@ def write_page(
         "# Results",
         _summary(standing),
         _overall(standing),
-        fixed_features(fixed),
+        fixed_features(fixed, oracle),
         _claims(quick, times),
         _conditions(quick),
         ablations(quick, ablation),
         posterior_coverage(quick, coverage),
-        _made(files, quick, ablation, coverage, fixed),
+        _made(files, quick, ablation, coverage, fixed, oracle),
     ]
     path = docs / "results.md"
     with replacing(path) as file:
@@ -182,6 +184,9 @@ def _made(files: Mapping[str, Sequence[Done]], *archives: Records) -> str:
         "`python -m paper study collect` put the records (without the picks) into `paper/records`, and "
         "`python -m paper study page` made this page from them. `poolwise report paper/records/quick.csv.gz` makes "
         f"the full report with every table and curve. Versions: {used}.\n\n"
+        "Files of `quick` without records belong to Figures 2, 7 and 10 of the paper, on data that was not at hand "
+        "(CIFAR-100, EMNIST, KMNIST, SVHN) or left out for time (repeated CIFAR-10): `python -m paper figure-2` "
+        "and so on run them where the data is.\n\n"
         "By the records, this is what was run of each folder:\n\n" + in_words(files)
     )
 
