@@ -313,7 +313,7 @@ def test_the_page_has_every_part(tmp_path):
     assert "`bald`" in by_setting.split("worse: ")[1].split(";")[0]
     assert "K = 5 | K = 20" in text
     assert "The area is the mean of that share over τ from 1 to" in text
-    assert "15 methods on 3 settings of 3 data sets (banking77, mnist and r8), 2 seeds each: 90 runs." in text
+    assert "16 methods on 3 settings of 3 data sets (banking77, mnist and r8), 2 seeds each: 96 runs." in text
     assert "| `max-herding` | **" in text.split("### A cold start")[1]
     assert "best of 20 random batches | +" in text.split("### How much room is left")[1]
     assert "within noise" not in text
