@@ -64,6 +64,7 @@ def posteriors(features, classes):
         "laplace, kronecker": lambda: own.Laplace(make, 100, training=training, curvature="kronecker"),
         "laplace, full": lambda: own.Laplace(make, 100, training=training, curvature="full"),
         "swag, K = 20": lambda: own.SWAG(make, 20, training=training),
+        "swag, rate 0.1": lambda: own.SWAG(make, 20, training=training, learning_rate=0.1),
     }
 
 

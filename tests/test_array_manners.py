@@ -1,5 +1,7 @@
 """Predictions behave like an array, whoever stores them."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -179,3 +181,36 @@ def test_public_names_and_old_ones():
         assert pw.predictions.Kind is pw.predictions.PredictionKind
     with pytest.warns(DeprecationWarning, match="PredictionLayout"):
         assert pw.predictions.Layout is pw.predictions.PredictionLayout
+
+
+def test_public_signatures_say_what_they_take():
+    """An editor shows them: `object` says nothing."""
+    unclear = []
+    for name in pw.__all__:
+        value = getattr(pw, name)
+        if isinstance(value, type):
+            parts = {name: value.__init__} | {
+                f"{name}.{own}": part for own, part in inspect.getmembers(value, callable)
+            }
+        else:
+            parts = {name: value} if inspect.isfunction(value) else {}
+        for place, part in parts.items():
+            if not inspect.isroutine(part) or ("._" in place):
+                continue
+            try:
+                given = inspect.signature(part).parameters.values()
+            except ValueError:
+                continue
+            taken = [parameter for parameter in given if parameter.kind is not parameter.VAR_KEYWORD]
+            unclear += [f"{place}({own.name})" for own in taken if own.annotation in (object, "object")]
+    assert not unclear
+
+
+def test_a_learner_shows_where_it_is():
+    pool = pw.Pool(np.arange(12.0).reshape(6, 2), classes=2)
+    learner = pw.ActiveLearner(pw.posteriors.from_callable(lambda inputs: ...), pool, "margin", 2)
+    assert repr(learner) == (
+        "ActiveLearner(margin, batches of 2; Pool(6 examples, 2 classes: 0 labelled, 6 unlabelled, 0 for validation))"
+    )
+    learner.query()
+    assert "2 asked for" in repr(learner)

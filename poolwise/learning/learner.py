@@ -141,6 +141,10 @@ class ActiveLearner(Answers):
         if directory is not None:
             self._open(Path(directory), grow=grow)
 
+    def __repr__(self) -> str:
+        waiting = "" if self._now.query is None else f", {len(self._now.query)} asked for"
+        return f"ActiveLearner({self.method}, batches of {self.batch_size}{waiting}; {self.pool})"
+
     @property
     def posterior(self) -> Posterior:
         """The model."""
