@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
+from databases import postgresql
 from hypothesis import settings
 from pools import normalise
 from sklearn.datasets import load_digits
@@ -21,6 +22,11 @@ from poolwise.selection import registry
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=40, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_collection_modifyitems(items):
+    """Slow tests come first: whichever process is last is then left with quick ones only."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +92,13 @@ def digits():
         logits[:, model.classes_] = 2 * model.decision_function(images)
         members.append(normalise(logits))
     return np.stack(members, 1).astype(np.float32)
+
+
+@pytest.fixture(scope="session")
+def postgresql_server():
+    """The URL of one PostgreSQL server for all tests. They are of one group, so that one process starts it."""
+    with postgresql() as url:
+        yield url
 
 
 class Done(NamedTuple):

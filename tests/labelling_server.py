@@ -94,7 +94,7 @@ def client_of(app, base="http://localhost:8700", **options):
 
 
 @contextmanager
-def command(*arguments, home, wait=90.0):
+def command(*arguments, home, wait=300.0):
     """`poolwise label` in a process of its own; gives the process and its address."""
     environment = {
         **os.environ,
@@ -144,7 +144,7 @@ def free_port():
 
 def connect(address, **options):
     """A client of a real server."""
-    return httpx.Client(base_url=address, timeout=30, **options)
+    return httpx.Client(base_url=address, timeout=300, **options)
 
 
 def events_of(folder):

@@ -215,8 +215,10 @@ BROKEN = [
 
 @pytest.mark.parametrize(("method", "rule", "says"), BROKEN, ids=lambda value: getattr(value, "__name__", None))
 def test_a_broken_method_is_caught_with_the_right_message(method, rule, says):
+    """By the rule that is for it; the tests below run all of them."""
+    others = [name for name in RULES if name not in ("valid_batch", rule)]
     with pytest.raises(ContractError, match=method.__name__) as caught:
-        check_method(method)
+        check_method(method, skip=others)
     assert rule in caught.value.failures
     assert says in caught.value.failures[rule]
     assert f"- {rule}: " in str(caught.value)

@@ -34,7 +34,7 @@ def test_a_former_module_is_the_present_one(name, present):
 
 def test_the_warning_points_at_the_line_that_imports():
     code = "import warnings\nwarnings.simplefilter('always')\nfrom poolwise.stopping import Target\n"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=500, check=True)
     assert "<string>:3: DeprecationWarning: poolwise.stopping is now poolwise.learning.stopping." in done.stderr
 
 

@@ -12,6 +12,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"),
 ]
 

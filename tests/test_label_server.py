@@ -33,7 +33,7 @@ def runs(process):
         return False
 
 
-def wait_until(met, seconds=30.0):
+def wait_until(met, seconds=300.0):
     until = time.monotonic() + seconds
     while not met():
         assert time.monotonic() < until, "it did not happen in time"
@@ -80,7 +80,7 @@ class Annotator(threading.Thread):
         return page if page.token else None
 
 
-def kill_again_and_again(folder, times, people=3, texts=4_000):
+def kill_again_and_again(folder, times, people=3, texts=1_500):
     """Kill a server under load; what was acknowledged must be in the log, and everything at most once."""
     data = write_texts(folder, [f"text {n}" for n in range(texts)])
     port, crew, workers = free_port(), [], []
@@ -103,7 +103,7 @@ def kill_again_and_again(folder, times, people=3, texts=4_000):
     for one in crew:
         one.stopping.set()
     for one in crew:
-        one.join(30)
+        one.join(300)
         assert one.problem is None, one.problem
     assert workers
     wait_until(lambda: not any(map(runs, workers)))
@@ -148,7 +148,7 @@ def test_a_second_server_says_where_the_first_is_and_ctrl_c_ends_all(tmp_path):
         with connect(address) as client:
             Page(client).say("0", "cat")
             os.kill(server.pid, signal.SIGINT)
-            assert server.wait(30) == 0
+            assert server.wait(300) == 0
         assert "Every label is saved" in server.stdout.read()
         wait_until(lambda: not any(map(runs, workers)))
     assert not (tmp_path / "texts.csv.poolwise" / "server" / "running.json").exists()

@@ -156,7 +156,7 @@ def test_the_process_works_and_ends_with_the_server(project):
     worker = Worker(place, lambda: heard.append(True))
     worker.start()
     try:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300
         while not project.store.batches() and time.monotonic() < until:
             time.sleep(0.1)
         assert project.store.batches(), worker.doing

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -30,7 +31,7 @@ after = random.getstate(), numpy.random.get_state()[1].tolist(), torch.get_rng_s
 assert before == after
 assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=500)
 
 
 @pytest.mark.parametrize("method", ["lbb", "lbb-released"])
@@ -128,14 +129,16 @@ def test_points_without_information_are_not_compared_with_each_other(method, red
     assert batch.scores.tolist() == [0.0] * 257
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
 @pytest.mark.parametrize("method", pw.methods())
 @pytest.mark.parametrize("kind", ["one sample", "identical samples", "certain predictions", "identical points"])
 def test_a_pool_that_tells_nothing_is_selected_whole_without_delay(method, kind):
     x = degenerate(300)[kind]
     options = {"configurations": 1000} if method == "batchbald" else {}
+    started = time.process_time()
     batch = pw.select(x, 300, method, embeddings=features(300), information=False, **options)
+    assert time.process_time() - started < 30
     assert sorted(batch.indices.tolist()) == list(range(300))
 
 

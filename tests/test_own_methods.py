@@ -616,7 +616,7 @@ names = list(listing())
 assert "torch" not in sys.modules and "numpy" not in sys.modules, "heavy"
 print(*names)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=500, check=True)
     assert done.stdout.split() == [name for name in pw.methods() if pw.methods()[name].home.startswith("poolwise.")]
     for name, entry in listing().items():
         method = pw.methods()[name]

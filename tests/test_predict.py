@@ -289,7 +289,7 @@ def test_kill_9_and_again_gives_the_same_bytes(tmp_path):
         pw.posteriors.MCDropout(network(), 20), inputs(20_000), save, rows_per_shard=500, embeddings=False
     )
     folder, kills = tmp_path / "preds", 0
-    for least in (1, 12, 25):
+    for least in (1, 12):
         with start(tmp_path) as process:
             while process.poll() is None and len(list(folder.glob("part-*.npy"))) < least:
                 time.sleep(0.001)
@@ -309,7 +309,7 @@ def test_two_predictions_into_one_folder(tmp_path):
     torch.save(network(), tmp_path / "a.pt")
     np.save(tmp_path / "pool.npy", inputs(20_000))
     with start(tmp_path) as one:
-        while one.poll() is None and not (tmp_path / "preds" / "part-00000.npy").exists():
+        while one.poll() is None and not (tmp_path / "preds" / ".lock.holder").exists():
             time.sleep(0.001)
         os.kill(one.pid, signal.SIGSTOP)
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from databases import new_database, postgresql
+from databases import new_database
 from PIL import Image
 
 import poolwise as pw
@@ -392,20 +392,17 @@ class TestFeatures:
         assert found.usable.tolist() == [True, True, True, False]
 
 
-def test_the_loop_on_postgresql(run):
-    with postgresql() as server:
-        url = new_database(server, "loop")
-        true = tickets(24)
-        run("next", "tickets.csv", "-n", 4, "-o", "batch.csv", "--encoder", "tfidf", "--database", url)
-        assert not list(Path("tickets.csv.poolwise").glob("*.db"))
-        fill_in("batch.csv", true)
-        assert "Name it each time" in run("add", "batch.csv", code=2).err
-        assert "4 new labels" in run("add", "batch.csv", "--database", url).out
-        os.environ["POOLWISE_DATABASE"] = url
-        try:
-            assert "4 of 24" in run("status").out
-        finally:
-            del os.environ["POOLWISE_DATABASE"]
+@pytest.mark.xdist_group("postgresql")
+def test_the_loop_on_postgresql(run, postgresql_server, monkeypatch):
+    url = new_database(postgresql_server, "loop")
+    true = tickets(24)
+    run("next", "tickets.csv", "-n", 4, "-o", "batch.csv", "--encoder", "tfidf", "--database", url)
+    assert not list(Path("tickets.csv.poolwise").glob("*.db"))
+    fill_in("batch.csv", true)
+    assert "Name it each time" in run("add", "batch.csv", code=2).err
+    assert "4 new labels" in run("add", "batch.csv", "--database", url).out
+    monkeypatch.setenv("POOLWISE_DATABASE", url)
+    assert "4 of 24" in run("status").out
 
 
 def test_killed_while_it_works_it_is_done_again():

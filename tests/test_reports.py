@@ -86,6 +86,12 @@ def table(folder, name):
         return list(csv.DictReader(file))
 
 
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """For tests of words, tables and files: drawing is most of what a report costs."""
+    monkeypatch.setattr("poolwise.reports.pictures.pictures", lambda group, rows, section: [])
+
+
 class Page(HTMLParser):
     """What a page refers to, its tags and its text."""
 
@@ -493,8 +499,8 @@ def test_small_experiments(tmp_path, methods, seeds, rounds):
     assert "confidence" not in said(tmp_path / "runs")["What was measured:"]
 
 
-def test_twenty_methods(tmp_path):
-    gains = {"random": 0.0} | {f"power-lbb alpha={i} redundancy=normalised": 0.01 * i for i in range(19)}
+def test_more_methods_than_colours(tmp_path):
+    gains = {"random": 0.0} | {f"power-lbb alpha={i} redundancy=normalised": 0.01 * i for i in range(12)}
     write_experiment(tmp_path / "runs", gains, seeds=2, rounds=2)
     assert write_report(tmp_path / "runs", tmp_path / "report").is_file()
 
@@ -525,7 +531,7 @@ def test_a_run_without_rounds_is_told_so(tmp_path):
     assert "No run has recorded a round yet" in Page(write_report(tmp_path / "runs", tmp_path / "report")).text
 
 
-def test_an_older_report_is_replaced_and_other_files_stay(tmp_path):
+def test_an_older_report_is_replaced_and_other_files_stay(tmp_path, no_pictures):
     out = tmp_path / "report"
     out.mkdir()
     for name in ("index.html", "7-accuracy.png", "mine.png", "notes.txt"):
@@ -538,7 +544,7 @@ def test_an_older_report_is_replaced_and_other_files_stay(tmp_path):
     assert not list(out.glob(".*"))
 
 
-def test_a_failure_leaves_the_older_report(tmp_path):
+def test_a_failure_leaves_the_older_report(tmp_path, no_pictures):
     runs, out = tmp_path / "runs", tmp_path / "report"
     folder = write_run(runs, "random", [0.5])
     before = write_report(runs, out).read_bytes()
@@ -548,7 +554,7 @@ def test_a_failure_leaves_the_older_report(tmp_path):
     assert (out / "index.html").read_bytes() == before
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path, no_pictures):
     write_run(tmp_path / "runs", "random", [0.5])
     (tmp_path / "report").write_text("precious")
     with pytest.raises(errors.FileError, match="is a file"):
@@ -679,7 +685,7 @@ def test_the_headline_says_the_most_important(tmp_path):
     assert "do not show that it saved labels" in lines[3]
 
 
-def test_labels_saved_and_needed_as_tables(tmp_path):
+def test_labels_saved_and_needed_as_tables(tmp_path, no_pictures):
     write_experiment(tmp_path / "runs", {"random": 0.0, "margin": 0.1, "bald": -0.3})
     page = write_report(tmp_path / "runs", tmp_path / "report", [0.7, 0.99])
     saved = {row["label"]: row for row in table(page.parent, "labels-saved")}
@@ -698,7 +704,7 @@ def test_labels_saved_and_needed_as_tables(tmp_path):
 # Picked texts
 
 
-def test_picked_texts_are_shown_and_escaped(tmp_path):
+def test_picked_texts_are_shown_and_escaped(tmp_path, no_pictures):
     folder = write_run(tmp_path / "runs", "random", [0.5, 0.6])
     nasty = "<script>alert('x')</script> & so on"
     (folder / "texts.json").write_text(json.dumps({"round-0": [nasty, "plain"], "round-1": ["last " * 200]}))
@@ -712,7 +718,7 @@ def test_picked_texts_are_shown_and_escaped(tmp_path):
 @pytest.mark.parametrize(
     "content", ["[]", '{"round-0": 3}', '{"round-0": [3]}', '{"x": ["a"]}', "{", '{"round-0": ["\\ud800"]}']
 )
-def test_damaged_texts_are_left_out_with_a_note(tmp_path, content):
+def test_damaged_texts_are_left_out_with_a_note(tmp_path, content, no_pictures):
     folder = write_run(tmp_path / "runs", "random", [0.5, 0.6])
     (folder / "texts.json").write_text(content)
     made = make_report(tmp_path / "runs")
@@ -720,7 +726,7 @@ def test_damaged_texts_are_left_out_with_a_note(tmp_path, content):
     assert "Left out: 1 damaged file" in Page(made.write(tmp_path / "report")).text
 
 
-def test_a_batch_drawn_at_random_is_said(tmp_path):
+def test_a_batch_drawn_at_random_is_said(tmp_path, no_pictures):
     folder = write_run(tmp_path / "runs", "margin", [0.5, 0.6])
     path = folder / "rounds.jsonl"
     first, second = path.read_text().splitlines()
@@ -738,7 +744,7 @@ def test_a_batch_drawn_at_random_is_said(tmp_path):
 # Damage
 
 
-def test_a_damaged_run_is_left_out_with_a_note(tmp_path):
+def test_a_damaged_run_is_left_out_with_a_note(tmp_path, no_pictures):
     write_experiment(tmp_path / "runs", {"random": 0.0, "margin": 0.1}, seeds=3)
     damaged = write_run(tmp_path / "runs", "lbb", [0.5, 0.6, 0.7, 0.8])
     (damaged / "rounds.jsonl").write_text('{"round": 0}\n')
@@ -797,8 +803,9 @@ def damage(content, generator):
     return bytes(changed)
 
 
-def test_whatever_is_damaged_the_report_is_right_or_says_so(tmp_path, monkeypatch):
+def test_whatever_is_damaged_the_report_is_right_or_says_so(tmp_path, monkeypatch, no_pictures):
     """Reading only: figures are drawn in the other tests."""
+    monkeypatch.setattr("poolwise.reports.labels._DRAWS", 20)  # intervals are not what is tested
     runs = tmp_path / "runs"
     write_experiment(runs, {"random": 0.0, "margin": 0.05}, seeds=2)
     first = next(iter(sorted(runs.iterdir())))
@@ -807,7 +814,6 @@ def test_whatever_is_damaged_the_report_is_right_or_says_so(tmp_path, monkeypatc
     (first / "texts.json").write_text(json.dumps({"round-0": ["a b", "c"], "round-2": ["d"]}))
     archive = tmp_path / "runs.csv.gz"
     write_archive([run for group in read_runs(runs).values() for run in group], archive)
-    monkeypatch.setattr("poolwise.reports.pictures.pictures", lambda group, rows, section: [])
     generator = np.random.default_rng(0)
     refused = 0
     for path in [*(first / name for name in ("run.json", "rounds.jsonl", "thumbnails.npz", "texts.json")), archive]:

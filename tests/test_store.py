@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from databases import new_database, postgresql
+from databases import new_database
 
 from poolwise.errors import FileError, LabelError, ParameterError, StateError
 from poolwise.labelling.store import Event, Known, ModelRecord, Pick, Proposal, Store, migrations, schema
@@ -18,18 +18,12 @@ from poolwise.labelling.store.sqlite import DatabaseFile
 numbers = itertools.count()
 
 
-@pytest.fixture(scope="session")
-def server():
-    with postgresql() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))])
 def place(request, tmp_path):
     """Where a store can be made."""
     if request.param == "sqlite":
         return tmp_path / "labels.db"
-    return new_database(request.getfixturevalue("server"), f"test{next(numbers)}")
+    return new_database(request.getfixturevalue("postgresql_server"), f"test{next(numbers)}")
 
 
 @pytest.fixture
