@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import runpy
 import shutil
 import signal
 import subprocess
@@ -141,7 +142,7 @@ def test_a_run_that_is_killed_at_any_moment_ends_the_same(script, make, snapshot
 
 
 @pytest.mark.slow
-def test_kill_9(tmp_path):
+def test_kill_9(tmp_path, monkeypatch, capsys):
     """A real process, killed for good at random times, and started again until it comes to its end."""
     script = tmp_path / "script.py"
     script.write_text(
@@ -160,37 +161,27 @@ def test_kill_9(tmp_path):
             print("ready", flush=True)
             for entry in pw.simulate(learner, y, 38):
                 print(entry.round, flush=True)
+                if "wait" in sys.argv:  # so that it is never done before it is killed
+                    sys.stdin.readline()
             """
         )
     )
-
-    def start(folder):
-        return subprocess.Popen(
-            [sys.executable, str(script), str(folder)],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(pw.__file__).parents[1],
-        )
-
-    process = start(tmp_path / "whole")
-    out, _ = process.communicate(timeout=200)
-    assert process.returncode == 0
-    draw, kills = random.Random(0), 0
-    while True:
-        process = start(tmp_path / "killed")
-        assert process.stdout.readline() == "ready\n"
-        if kills < 2:
+    monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "whole")])
+    runpy.run_path(str(script))
+    out = capsys.readouterr().out
+    command = [sys.executable, str(script), str(tmp_path / "killed")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": Path(pw.__file__).parents[1]}
+    draw = random.Random(0)
+    for _ in range(2):
+        with subprocess.Popen([*command, "wait"], **pipes) as process:
+            assert process.stdout.readline() == "ready\n"
             for _ in range(draw.randrange(1, 4)):
                 process.stdout.readline()
+                print(file=process.stdin, flush=True)
             time.sleep(draw.random() * 0.05)
-            process.send_signal(signal.SIGKILL)
-        code = process.wait(timeout=200)
-        process.stdout.close()
-        if code == 0:
-            break
-        assert code == -signal.SIGKILL
-        kills += 1
-    assert kills == 2
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+    subprocess.run(command, check=True, capture_output=True, cwd=pipes["cwd"])
     records = [json.loads((tmp_path / name / "learner.json").read_text())["rounds"] for name in ("whole", "killed")]
     assert len(out.split()) == len(records[0]) + 1
     first, second = ([plain(Round.from_dict(entry)) for entry in rounds] for rounds in records)
