@@ -123,9 +123,10 @@ def test_read_only_and_strange_strides_give_the_same_batch(method, plain):
         pytest.param(pool(40, 4, 3, dtype=np.float64), id="float64"),
     ],
 )
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)  # a rule that never ends
 def test_degenerate_pools_give_a_whole_valid_batch(method, x):
-    for size in (1, 25, 40):
+    """With its information; `check_method` tries more sizes, without it."""
+    for size in (1, 40):
         batch = select(x, size, method)
         assert len(set(batch.indices.tolist())) == size
         assert set(batch.indices.tolist()) <= set(range(40))
@@ -153,7 +154,7 @@ def test_identical_embeddings_give_a_whole_valid_batch(method, plain):
         assert np.isfinite(batch.scores).all()
 
 
-@every_method
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if "embeddings" in str(method.needs)])
 @pytest.mark.parametrize("scale", [1e-12, 1e12, 1e25])
 def test_embeddings_of_any_finite_scale_give_distinct_points(method, plain, scale):
     batch = select(plain, 30, method, embeddings=features(120) * scale)
@@ -193,9 +194,9 @@ def test_pool_order_does_not_matter_to_batchbald_while_it_is_exact():
 
 
 @every_method
-@pytest.mark.parametrize("shape", [(200, 6, 5), (200, 20, 2), (200, 3, 11)], ids=str)
-def test_memory_does_not_change_the_batch(method, shape):
-    x = pool(*shape)
+def test_memory_does_not_change_the_batch(method):
+    """With many samples of few classes; `check_method` does the same with other shapes."""
+    x = pool(200, 20, 2)
     options = {"configurations": 1000} if "configurations" in METHODS[method].parameters else {}
     expected = select(x, 30, method, seed=3, information=False, **options)
     for memory in ("200KB", "10KB", "1KB", 1):
@@ -218,22 +219,20 @@ def test_equal_points_are_taken_in_order(method):
 
 
 @every_method
-@pytest.mark.parametrize("size", [0, -1, 121, True, 3.0, 2.5, None, "3", [3]])
-def test_bad_batch_sizes_are_refused(method, size, plain):
-    with pytest.raises(errors.BatchSizeError):
-        select(plain, size, method)
+def test_bad_batch_sizes_are_refused(method, plain):
+    for size in (0, -1, 121, True, 3.0, 2.5, None, "3", [3]):
+        with pytest.raises(errors.BatchSizeError):
+            select(plain, size, method)
 
 
 @every_method
-@pytest.mark.parametrize("row", [0, 60, 119])
-def test_nan_anywhere_is_refused_and_the_row_named(method, row, plain):
-    x = plain.copy()
-    x[row, 2, 1] = np.nan
-    with pytest.raises(errors.NotFiniteError, match=rf"row {row}\b"):
-        select(x, 5, method)
-    x[row, 2, 1] = np.inf
-    with pytest.raises(errors.NotFiniteError, match=rf"row {row}\b"):
-        select(x, 5, method)
+def test_nan_anywhere_is_refused_and_the_row_named(method, plain):
+    for row in (0, 60, 119):
+        for value in (np.nan, np.inf):
+            x = plain.copy()
+            x[row, 2, 1] = value
+            with pytest.raises(errors.NotFiniteError, match=rf"row {row}\b"):
+                select(x, 5, method)
 
 
 @every_method
@@ -247,10 +246,10 @@ def test_what_does_not_normalise_is_refused_and_the_row_named(method, plain):
 
 
 @every_method
-@pytest.mark.parametrize("seed", [-1, 1.5, None, "0", True])
-def test_bad_seeds_are_refused(method, seed, plain):
-    with pytest.raises(errors.ParameterError, match="seed"):
-        select(plain, 5, method, seed=seed)
+def test_bad_seeds_are_refused(method, plain):
+    for seed in (-1, 1.5, None, "0", True):
+        with pytest.raises(errors.ParameterError, match="seed"):
+            select(plain, 5, method, seed=seed)
 
 
 @every_method
