@@ -10,6 +10,11 @@ import torch
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 NEEDS = {
+    "cleanlab_checks": "cleanlab",
+    "fiftyone_and_argilla": "PIL",
+    "hugging_face_trainer": "accelerate",
+    "label_studio_files": "sqlalchemy",
+    "log_rounds": "tensorboard",
     "every_method": "matplotlib",
     "compare_methods": "matplotlib",
     "folder_of_images": "PIL",
@@ -17,6 +22,12 @@ NEEDS = {
     "label_from_a_spreadsheet": "sqlalchemy",
     "predictions_from_elsewhere": "pyarrow",
     "skorch_network": "skorch",
+}
+
+INSTALL = {
+    "accelerate": "pip install -c constraints.txt accelerate datasets",
+    "cleanlab": "pip install -c constraints.txt cleanlab",
+    "tensorboard": "pip install -c constraints.txt tensorboard",
 }
 
 
@@ -33,7 +44,7 @@ def test_an_example_runs(
 ) -> None:
     needed = NEEDS.get(script.stem, "poolwise")
     if importlib.util.find_spec(needed) is None:
-        pytest.skip(f"{script.name} needs {needed}, which is not installed")
+        pytest.skip(f"{script.name} needs {needed}: {INSTALL.get(needed, 'it is not installed')}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(script)])
     with torch.random.fork_rng():  # a script may seed the global state, a test may not

@@ -297,7 +297,7 @@ class TestExports:
         assert texts == {"one", "two"}
         export(tmp_path / "label-studio.json", items, labels)
         tasks = json.loads((tmp_path / "label-studio.json").read_text())
-        assert tasks[0]["data"] == {"id": "a/b", "text": "one"}
+        assert tasks[0]["data"] == {"item": "a/b", "text": "one"}
         choices = [note["result"][0]["value"]["choices"] for note in tasks[0]["annotations"]]
         assert choices == [["cat"], ["dog"]]
 

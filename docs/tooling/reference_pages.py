@@ -1,6 +1,7 @@
 """The reference: one page per public module, and one for the command line."""
 
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -61,8 +62,7 @@ def command_line() -> str:
     group = typer.main.get_command(app)
     lines = ["# The command line", "", _text(group.help), ""]
     context = click.Context(group, info_name="poolwise")
-    for name in sorted(group.list_commands(context)):
-        command = group.get_command(context, name)
+    for name, command in _commands(group, context):
         lines += [f"## poolwise {name}", "", _text(command.help), ""]
         lines += ["| argument or option | what it does | default |", "| --- | --- | --- |"]
         for parameter in command.params:
@@ -70,6 +70,17 @@ def command_line() -> str:
                 lines.append(_parameter(parameter))
         lines.append("")
     return "\n".join(lines)
+
+
+def _commands(group: click.Group, context: click.Context, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    """The commands by their whole names, those of groups too."""
+    for name in sorted(group.list_commands(context)):
+        command = group.get_command(context, name)
+        assert command is not None
+        if hasattr(command, "list_commands"):
+            yield from _commands(command, context, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
 
 
 def _text(help_text: str | None) -> str:

@@ -23,7 +23,7 @@ _TRACEBACK = "--traceback"
 _flags: dict[str, str] = {}  # those of the command that is running, by their names in Python
 
 
-class _Commands(TyperGroup):
+class CommandGroup(TyperGroup):
     """The commands. An error names the options of the command, as a user typed them."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -42,7 +42,7 @@ class _Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Commands,
+    cls=CommandGroup,
     help="""Choose which unlabelled examples to label next, in large batches, for deep Bayesian models.
 
     With predictions of your own:

@@ -61,7 +61,11 @@ def next_batch(
     count: Annotated[int | None, typer.Option("--count", "-n", help="How many items; 50 by default.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write them here, as .csv, .jsonl or .parquet; else to the screen."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write them here, as .csv, .jsonl or .parquet, or as .json for Label Studio; else to the screen.",
+        ),
     ] = None,
     classes: Annotated[
         str | None,
@@ -116,7 +120,7 @@ def next_batch(
     from poolwise.labelling.tables import WRITTEN, check_ending
 
     if output is not None:
-        check_ending(output, WRITTEN)
+        check_ending(output, (*WRITTEN, ".json"))
     settings: dict[str, Any] = {
         "text": text, "id": id, "originals": originals, "encoder": encoder, "method": method, "held_out": held_out,
         "separator": separator, "encoding": encoding, "seed": seed,
@@ -129,15 +133,19 @@ def next_batch(
             if not quiet:
                 _say_data(opened)
             batch = opened.next(count, report=report)
-            _write_batch(batch, opened, output, excel)
+            config = _write_batch(batch, opened, output, excel)
             if not quiet:
-                _say_batch(batch, opened, output)
+                _say_batch(batch, opened, output, config)
 
 
 @app.command()
 def add(
     labels: Annotated[
-        Path, typer.Argument(metavar="LABELS", help="A .csv, .tsv, .jsonl or .parquet file with ids and labels.")
+        Path,
+        typer.Argument(
+            metavar="LABELS",
+            help="A .csv, .tsv, .jsonl or .parquet file with ids and labels; or the .json that Label Studio exports.",
+        ),
     ],
     data: ProjectArgument = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace earlier labels that differ.")] = False,
@@ -350,7 +358,7 @@ def _keep_labels(output: Path, project: "Project") -> None:
     """Refuse to write over labels that somebody filled in and did not add yet."""
     from poolwise.labelling.tables import read_labels
 
-    if not output.exists():
+    if not output.exists() or output.suffix.lower() == ".json":
         return
     try:
         labels = read_labels(output)
@@ -365,8 +373,15 @@ def _keep_labels(output: Path, project: "Project") -> None:
         )
 
 
-def _write_batch(batch: "Batch", project: "Project", output: Path | None, excel: bool) -> None:
+def _write_batch(batch: "Batch", project: "Project", output: Path | None, excel: bool) -> str | None:
+    """Write a batch; for Label Studio, the labelling configuration that it needs is returned."""
     from poolwise.labelling.tables import as_csv, write_table
+
+    if output is not None and output.suffix.lower() == ".json":
+        from poolwise.labelling.label_studio.files import write_batch
+
+        uid, classes = project.description.uid, project.classes
+        return write_batch(output, batch.items, project.items, uid, classes, project.predicted())
 
     kind = "text" if project.items.texts is not None else "file" if project.items.files is not None else "features"
     columns = ["id", kind, "score", "why", "label"]
@@ -378,6 +393,7 @@ def _write_batch(batch: "Batch", project: "Project", output: Path | None, excel:
         print(as_csv(columns, rows), end="")
     else:
         write_table(output, columns, rows, mark=excel)
+    return None
 
 
 def _say(text: str) -> None:
@@ -395,7 +411,7 @@ def _say_changes(project: "Project") -> None:
         _say(f"poolwise: note: {sentence}.")
 
 
-def _say_batch(batch: "Batch", project: "Project", output: Path | None) -> None:
+def _say_batch(batch: "Batch", project: "Project", output: Path | None, config: str | None) -> None:
     model = batch.model
     if model is None:
         features = f" on {batch.encoder}" if batch.encoder and batch.method != "random" else ""
@@ -406,7 +422,10 @@ def _say_batch(batch: "Batch", project: "Project", output: Path | None) -> None:
             _say(_accuracy(model))
     for note in batch.notes:
         _say(f"poolwise: note: {note}")
-    if output is not None:
+    if config is not None:
+        _say(f"written to {output}. Import it in Label Studio, in a project with this labelling interface:\n{config}")
+        _say("There, export as JSON, and hand the file to: poolwise add EXPORT.json")
+    elif output is not None:
         classes = project.classes
         known = f" ({', '.join(classes[:10])}{', ...' if len(classes) > 10 else ''})" if classes else ""
         _say(f"written to {output}. Fill in its column `label`{known}, then run: poolwise add {output}")

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 from poolwise.errors import FileError
 from poolwise.labelling.images import check_size, inside
 from poolwise.labelling.items import Items
+from poolwise.labelling.label_studio.forms import make_form
+from poolwise.labelling.label_studio.tasks import kind_of, task
 from poolwise.labelling.store import Current
 from poolwise.labelling.tables import WRITTEN, write_table
 from poolwise.storage import make_folder, sync_folder, write_json
@@ -18,13 +20,22 @@ from poolwise.storage import make_folder, sync_folder, write_json
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))}
 
 
-def export(path: Path, items: Items, labels: Mapping[str, Current], folder: bool = False) -> int:
+def export(
+    path: Path,
+    items: Items,
+    labels: Mapping[str, Current],
+    uid: str = "",
+    classes: Sequence[str] = (),
+    folder: bool = False,
+) -> int:
     """Write the current labels; returns how many there are.
 
     Args:
         path: `.csv`, `.jsonl` or `.parquet` for a table, `.json` for tasks of Label Studio, a folder otherwise.
         items: the items.
         labels: what is known about them.
+        uid: of the project, by which tasks of Label Studio are recognised.
+        classes: the classes.
         folder: whether a path without an ending is meant as a folder.
     """
     ending = path.suffix.lower()
@@ -33,7 +44,7 @@ def export(path: Path, items: Items, labels: Mapping[str, Current], folder: bool
         write_table(path, ["id", _shown(items), "label", "person", "time", "origin"], rows)
         return len(rows)
     if ending == ".json":
-        tasks = list(_tasks(items, labels))
+        tasks = list(_tasks(items, labels, uid, classes))
         write_json(path, tasks)
         return len(tasks)
     if not ending or folder or path.is_dir():
@@ -66,23 +77,14 @@ def _time(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
-def _tasks(items: Items, labels: Mapping[str, Current]) -> Iterator[dict[str, Any]]:
+def _tasks(items: Items, labels: Mapping[str, Current], uid: str, classes: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Tasks with one annotation per person, for a project with choices called `label`."""
-    kind = "image" if items.files is not None and items.texts is None else "text"
+    form = make_form(kind_of(items), classes)
     for name in _labelled(items, labels):
         if name not in items.position:
             continue
-        annotations = [
-            {
-                "result": [
-                    {"from_name": "label", "to_name": kind, "type": "choices", "value": {"choices": [answer.label]}}
-                ]
-            }
-            for answer in labels[name].answers
-            if answer.kind == "label"
-        ]
-        content = f"/data/local-files/?d={name}" if kind == "image" else items.shown(name)
-        yield {"data": {"id": name, kind: content}, "annotations": annotations}
+        said = [{"result": form.result(str(a.label))} for a in labels[name].answers if a.kind == "label"]
+        yield {**task(name, items, uid, form), "annotations": said}
 
 
 def _write_folders(path: Path, items: Items, labels: Mapping[str, Current]) -> int:

@@ -267,7 +267,7 @@ class Project:
 
         Args:
             labels: the label of each item, None or empty where there is none; or a file, `.csv`, `.jsonl` or
-                `.parquet`, with a column of ids and one of labels.
+                `.parquet`, with a column of ids and one of labels; or a `.json` file that Label Studio exported.
             replace: whether labels may differ from those that are there.
             new_classes: whether labels may be classes that the project does not have.
             person: who gave them.
@@ -280,6 +280,11 @@ class Project:
         from poolwise.labelling.tables import read_labels
 
         where = "labels"
+        if isinstance(labels, str | os.PathLike) and Path(labels).suffix.lower() == ".json":
+            from poolwise.labelling.label_studio.files import add_export
+
+            uid = self.description.uid
+            return add_export(Path(labels), self.items, self.store, uid, new_classes=new_classes, person=person)
         if isinstance(labels, str | os.PathLike):
             where, origin = str(labels), origin or Path(labels).name
             rows = self.items.ids if self.is_data(Path(labels)) else None
@@ -371,7 +376,8 @@ class Project:
         """
         from poolwise.labelling.exports import export
 
-        return export(Path(path), self.items, self.store.current(), folder=str(path).endswith(("/", os.sep)))
+        folder = str(path).endswith(("/", os.sep))
+        return export(Path(path), self.items, self.store.current(), self.description.uid, self.classes, folder=folder)
 
     def apply(
         self, path: str | os.PathLike[str], data: "Items | None" = None, *, report: Report = silent

@@ -62,6 +62,7 @@ class Added:
         same: items that had this label already.
         empty: rows without a label.
         classes: classes that are new.
+        foreign: tasks of Label Studio that are not of this project.
     """
 
     new: int = 0
@@ -69,6 +70,7 @@ class Added:
     same: int = 0
     empty: int = 0
     classes: Sequence[str] = ()
+    foreign: int = 0
 
     def __str__(self) -> str:
         parts = [f"{self.new:,} new label{'' if self.new == 1 else 's'}"]
@@ -80,4 +82,6 @@ class Added:
             parts.append(f"{self.empty:,} row{'' if self.empty == 1 else 's'} without a label skipped")
         if self.classes:
             parts.append(f"new classes: {', '.join(self.classes)}")
+        if self.foreign:
+            parts.append(f"{self.foreign:,} tasks of other projects left alone")
         return "; ".join(parts)

@@ -218,6 +218,12 @@ class Store:
         with self._database.reading() as connection:
             return self._events(connection, after)
 
+    def requests(self) -> dict[str, str]:
+        """The names of all requests that were stored, and who made them."""
+        query = sa.select(schema.events.c.request_id, schema.events.c.person)
+        with self._database.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query.where(schema.events.c.request_id.is_not(None)))}
+
     def last_event(self) -> int:
         """The number of the last event; 0 if there is none."""
         with self._database.reading() as connection:
