@@ -1,16 +1,21 @@
 """Upper bounds of gains of coverage that cost less than the gains."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from poolwise.arrays import Array
-from poolwise.selection.coverage_kernels import Cosine, Kernel, Rows, in_parts
+from poolwise.selection.coverage_kernels import Cosine, Kernel, Rows
 
-# Rows of features that are summed over at a time.
+# Rows of features that are worked on at a time.
 _STEP = 1024
+# Into how many groups targets are divided at most. A group costs as much as F targets at one evaluation of every point;
+# in all no more than this share of the targets.
+_GROUPS, _TARGETS_PER_GROUP, _COST = 64, 500, 1 / 8
+# How far sums over a group may be off by rounding, as a share of its weight: a hundred products in float32.
+_ROUNDING = 5e-6
 
 
 class Moments:
@@ -18,46 +23,68 @@ class Moments:
 
     The positive part of a number is half of the number plus its size. So the gain `Σ_j u_j [a_ij]+`, with
     `a_ij = <z_i, z_j> - m_j`, is at most `½ (Σ_j u_j a_ij + sqrt(Σ_j u_j · Σ_j u_j a_ij²))`: Cauchy and Schwarz bound
-    the sum of sizes. Both sums follow from moments of the targets.
+    the sum of sizes. Both sums follow from moments of the targets. The bound is tight where all `a_ij` are positive and
+    alike, or all negative, so it is taken for each of G groups of similar targets, and summed.
 
     Args:
-        candidates: `[N, F]` features.
-        targets: `[T, F]` features.
+        candidates: `[N, F]` features of length one.
+        targets: `[T, F]` features of length one.
         weights_T: `[T]` weights u.
     """
 
     def __init__(self, candidates: Rows, targets: Rows, weights_T: Array) -> None:
         self._candidates, self._targets = candidates, targets
         self._weights = torch.from_numpy(np.asarray(weights_T, np.float32))
-        F = targets.width
-        self._first_F, self._moment_F_F = torch.zeros(F, dtype=torch.float64), torch.zeros(F, F, dtype=torch.float64)
-        for start in range(0, len(targets), _STEP):
-            rows, u = targets.part(start, start + _STEP), self._weights[start : start + _STEP]
-            self._first_F += u @ rows
-            self._moment_F_F += rows.T @ (rows * u[:, None])
-        self._squares_N = self._map(lambda rows: ((rows @ self._moment_F_F.float()) * rows).sum(1))
-        self._first_N = self._map(lambda rows: rows @ self._first_F.float())
+        T, F = len(targets), targets.width
+        self._count = G = max(1, min(_GROUPS, T // _TARGETS_PER_GROUP, int(_COST * T / F)))
+        pivots_F_G = targets.take(np.linspace(0, T - 1, G).astype(np.int64)).T.contiguous()
+        self._group_T = torch.cat([(rows @ pivots_F_G).argmax(1) for _, rows in _parts(targets)])
+        self._total_G = self._per_group(self._weights)
+        first_F_G, moments_G_F_F = self._crossed(self._weights), torch.zeros(G, F, F)
+        for g in range(G):
+            members = np.flatnonzero(self._group_T.numpy() == g)
+            for start in range(0, len(members), _STEP):
+                some = members[start : start + _STEP]
+                rows_n_F = targets.take(some)
+                moments_G_F_F[g] += rows_n_F.T @ (rows_n_F * self._weights[torch.from_numpy(some)][:, None])
+        self._first_N_G = torch.cat([rows @ first_F_G for _, rows in _parts(candidates)])
+        self._squares_N_G = torch.cat([_squares(rows, moments_G_F_F) for _, rows in _parts(candidates)])
 
     def bounds(self, covered_T: Array) -> Array:
         """`[N]` upper bounds of the gains, given how far each target is covered."""
-        covered, u = torch.from_numpy(np.asarray(covered_T, np.float32)), self._weights
-        both_T = u * covered
-        cross_F = torch.zeros(self._targets.width, dtype=torch.float64)
-        for start in range(0, len(self._targets), _STEP):
-            cross_F += both_T[start : start + _STEP] @ self._targets.part(start, start + _STEP)
-        cross_N = self._map(lambda rows: rows @ cross_F.float())
-        total, once, twice = (float(x.double().sum()) for x in (u, both_T, both_T * covered))
-        squares_N = np.maximum(self._squares_N - 2 * cross_N + twice, 0.0)
-        bounds_N: Array = np.maximum(self._first_N - once + np.sqrt(total * squares_N), 0.0) / 2
-        bounds_N += 1e-5 * (bounds_N + np.sqrt(total))  # the sums are rounded
+        covered = torch.from_numpy(np.asarray(covered_T, np.float32))
+        both_T = self._weights * covered
+        once_G, twice_G, cross_F_G = self._per_group(both_T), self._per_group(both_T * covered), self._crossed(both_T)
+        bounds_N = np.empty(len(self._candidates))
+        for part, rows in _parts(self._candidates):
+            squares_n_G = self._squares_N_G[part] - 2 * (rows @ cross_F_G) + twice_G
+            sizes_n_G = squares_n_G.clamp_min_(0.0).add_(_ROUNDING * self._total_G).mul_(self._total_G).sqrt_()
+            sums_n_G = sizes_n_G.add_(self._first_N_G[part]).sub_(once_G).add_(_ROUNDING * self._total_G)
+            bounds_N[part] = sums_n_G.clamp_min_(0.0).sum(1, dtype=torch.float64).div_(2).numpy()
         return bounds_N
 
-    def _map(self, function: Callable[[Tensor], Tensor]) -> Array:
-        parts = [
-            function(self._candidates.part(start, start + _STEP)).double().numpy()
-            for start in range(0, len(self._candidates), _STEP)
-        ]
-        return np.concatenate(parts)
+    def _per_group(self, values_T: Tensor) -> Tensor:
+        """`[G]` sums over the targets of each group."""
+        return torch.zeros(self._count, dtype=torch.float64).index_add_(0, self._group_T, values_T.double()).float()
+
+    def _crossed(self, values_T: Tensor) -> Tensor:
+        """`[F, G]` sums of the features of each group's targets, times a number per target."""
+        sums_F_G = torch.zeros(self._targets.width, self._count)
+        for part, rows_n_F in _parts(self._targets):
+            members_n_G = torch.zeros(len(rows_n_F), self._count)
+            members_n_G.scatter_(1, self._group_T[part][:, None], values_T[part][:, None])
+            sums_F_G += rows_n_F.T @ members_n_G
+        return sums_F_G
+
+
+def _parts(rows: Rows) -> Iterator[tuple[slice, Tensor]]:
+    for start in range(0, len(rows), _STEP):
+        yield slice(start, start + _STEP), rows.part(start, start + _STEP)
+
+
+def _squares(rows_n_F: Tensor, moments_G_F_F: Tensor) -> Tensor:
+    """`[n, G]` quadratic forms of rows."""
+    return torch.stack([((rows_n_F @ moment_F_F) * rows_n_F).sum(1) for moment_F_F in moments_G_F_F], 1)
 
 
 def moments_of(kernel: Kernel, weights_T: Array) -> Moments | None:
@@ -65,49 +92,3 @@ def moments_of(kernel: Kernel, weights_T: Array) -> Moments | None:
     if type(kernel) is not Cosine or kernel.candidates.width >= min(kernel.shape):
         return None
     return Moments(kernel.candidates, kernel.targets, weights_T)
-
-
-class Pivots:
-    """Points that stand for those around them, with their rows of the kernel.
-
-    A point i covers what its pivot p covers, and what it covers further than p. For every coverage m of the targets,
-    `[k_ij - m_j]+ ≤ [k_pj - m_j]+ + [k_ij - max(k_pj, m_j)]+`, and the last term never grows with m. So the gain of p
-    now, plus what i covered further when it was last evaluated, is an upper bound of the gain of i.
-
-    Args:
-        kernel: similarities.
-        count: how many pivots there are.
-        columns: where blocks of targets begin and end.
-
-    Attributes:
-        further_N: `[N]` what each point covers further than its pivot.
-    """
-
-    def __init__(self, kernel: Kernel, count: int, columns: list[tuple[int, int]]) -> None:
-        N, _ = kernel.shape
-        places_P = np.unique(np.linspace(0, N - 1, count).astype(np.int64))
-        self._rows_P_T = torch.cat([kernel.block(places_P, start, stop) for start, stop in columns], 1)
-        self._of_N = torch.cat([kernel.alike(some, places_P).argmax(1) for some in in_parts(np.arange(N))])
-        self.further_N = np.full(N, np.inf)
-
-    def rows(self, indices_m: Array, start: int, stop: int) -> Tensor:
-        """`[m, t]` the kernel of the pivots of some points."""
-        return self._rows_P_T[:, start:stop][self._of_N[torch.from_numpy(indices_m)]]
-
-    def bounds(self, high_T: Array, weights_T: Array) -> Array:
-        """`[N]` upper bounds of the gains of all points, up to rounding.
-
-        Args:
-            high_T: `[T]` a value of the kernel above this improves a target beyond doubt.
-            weights_T: `[T]` what each target counts for.
-        """
-        high, weights, rows = torch.from_numpy(high_T), torch.from_numpy(weights_T), self._rows_P_T
-        gains = [weighted_gain(rows[start : start + 16] - high, weights) for start in range(0, len(rows), 16)]
-        bounds_N: Array = np.concatenate(gains).astype(np.float64)[self._of_N.numpy()] + self.further_N
-        return bounds_N
-
-
-def weighted_gain(above_m_t: Tensor, weights_t: Tensor) -> Array:
-    """`[m]` weighted sums of the positive parts of the rows, which are overwritten."""
-    result: Array = torch.mv(above_m_t.clamp_min_(0.0), weights_t).numpy()
-    return result

@@ -19,6 +19,9 @@ _STEP = 1024
 # Rows of a block of the kernel.
 _ROWS = 256
 
+Places = slice | Array
+"""Positions: consecutive ones from a start to a stop, or an array of any."""
+
 
 class Rows:
     """`[N, F]` features; kept whole if they fit half of the memory budget, else read again each time.
@@ -49,7 +52,7 @@ class Rows:
     def take(self, places_n: Array) -> Tensor:
         """`[n, F]` features of some points."""
         if self._whole is not None:
-            return self._whole[torch.from_numpy(places_n)]
+            return self._whole.index_select(0, torch.from_numpy(places_n))
         return self._read(places_n).to(self.dtype)
 
     def part(self, start: int, stop: int) -> Tensor:
@@ -58,9 +61,14 @@ class Rows:
             return self._whole[start:stop]
         return self._read(np.arange(start, min(stop, self.count))).to(self.dtype)
 
+    def at(self, places: "Places") -> Tensor:
+        """`[n, F]` features of consecutive points or of some points."""
+        return self.part(places.start, places.stop) if isinstance(places, slice) else self.take(places)
+
     def some(self, places_n: Array) -> "Rows":
         """The features of some points only, in that order."""
-        return Rows(len(places_n), self.width, lambda some: self.take(places_n[some]), 0, self.dtype)
+        memory = 0 if self._whole is None else 2 * self._whole.nbytes
+        return Rows(len(places_n), self.width, lambda some: self.take(places_n[some]), memory, self.dtype)
 
 
 def unit_rows(source_N_D: Array, memory: int, dtype: torch.dtype = torch.float32) -> Rows:
@@ -94,16 +102,12 @@ class Kernel(ABC):
     dtype: torch.dtype
 
     @abstractmethod
-    def block(self, candidates_m: Array, start: int, stop: int) -> Tensor:
-        """`[m, t]` similarities of some candidates with consecutive targets, in memory that may be written to."""
+    def block(self, candidates_m: Array, targets: Places) -> Tensor:
+        """`[m, t]` similarities of some candidates with some targets, in memory that may be written to."""
 
     @abstractmethod
-    def alike(self, candidates_m: Array, others_p: Array) -> Tensor:
-        """`[m, p]` similarities between candidates."""
-
-    @abstractmethod
-    def pairs(self, candidate: int, targets_n: Array) -> Array:
-        """`[n]` similarities of one candidate with some targets, each computed for its pair alone."""
+    def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
+        """`[n]` similarities of candidates with one target each, or of one with n, each computed for its pair alone."""
 
     @abstractmethod
     def content(self, candidates_n: Array) -> Array:
@@ -123,24 +127,27 @@ class Cosine(Kernel):
         self.shape = len(self.candidates), len(self.targets)
         self.noise, self.dtype = rounding(candidates), candidates.dtype
 
-    def block(self, candidates_m: Array, start: int, stop: int) -> Tensor:
+    def block(self, candidates_m: Array, targets: Places) -> Tensor:
         """`[m, t]` similarities."""
-        return self._between(self.candidates.take(candidates_m), self.targets.part(start, stop))
-
-    def alike(self, candidates_m: Array, others_p: Array) -> Tensor:
-        """`[m, p]` similarities."""
-        return self._between(self.candidates.take(candidates_m), self.candidates.take(others_p))
+        return self._between(self.candidates.take(candidates_m), self.targets.at(targets))
 
     def _between(self, rows_m_F: Tensor, rows_n_F: Tensor) -> Tensor:
         return (rows_m_F @ rows_n_F.T).clamp_min_(0.0)
 
-    def pairs(self, candidate: int, targets_n: Array) -> Array:
+    def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
         """`[n]` similarities."""
-        own_F = self.candidates.take(np.array([candidate])).numpy()[0]
-        return self._above_noise(_by_rows(self.targets, targets_n, lambda rows: (rows * own_F).sum(1)))
-
-    def _above_noise(self, values_n: Array) -> Array:
+        values_n = np.empty(len(targets_n), np.float64 if self.dtype == torch.float64 else np.float32)
+        one = self.candidates.take(candidates_n).numpy() if len(candidates_n) == 1 else None
+        for start in range(0, len(targets_n), _STEP):
+            part = slice(start, start + _STEP)
+            rows_n_F = self.candidates.take(candidates_n[part]).numpy() if one is None else one
+            values_n[part] = self._of_pairs(rows_n_F, self.targets.take(targets_n[part]).numpy())
         return np.where(values_n >= 4 * self.noise, values_n, values_n.dtype.type(0))
+
+    def _of_pairs(self, rows_n_F: Array, others_n_F: Array) -> Array:
+        """`[n]` similarities of rows with one other each. NumPy sums each row by itself."""
+        products_n: Array = (others_n_F * rows_n_F).sum(1)
+        return products_n
 
     def content(self, candidates_n: Array) -> Array:
         """`[n, F]` features."""
@@ -168,12 +175,10 @@ class Gaussian(Cosine):
         products_m_n.mul_(2.0).sub_(rows_m_F.square().sum(1)[:, None]).sub_(rows_n_F.square().sum(1))
         return products_m_n.clamp_max_(0.0).mul_(self._scale).exp_()
 
-    def pairs(self, candidate: int, targets_n: Array) -> Array:
-        """`[n]` similarities."""
-        own_F = self.candidates.take(np.array([candidate])).numpy()[0]
-        scale = own_F.dtype.type(-self._scale)
-        distances_n = _by_rows(self.targets, targets_n, lambda rows: np.square(rows - own_F).sum(1))
-        return self._above_noise(np.exp(distances_n * scale))
+    def _of_pairs(self, rows_n_F: Array, others_n_F: Array) -> Array:
+        distances_n = np.square(others_n_F - rows_n_F).sum(1)
+        similarities_n: Array = np.exp(distances_n * rows_n_F.dtype.type(-self._scale))
+        return similarities_n
 
 
 class Product(Kernel):
@@ -185,17 +190,13 @@ class Product(Kernel):
         self.relative = first.relative + second.relative
         self.noise = first.noise + second.noise
 
-    def block(self, candidates_m: Array, start: int, stop: int) -> Tensor:
+    def block(self, candidates_m: Array, targets: Places) -> Tensor:
         """`[m, t]` similarities."""
-        return self.first.block(candidates_m, start, stop).mul_(self.second.block(candidates_m, start, stop))
+        return self.first.block(candidates_m, targets).mul_(self.second.block(candidates_m, targets))
 
-    def alike(self, candidates_m: Array, others_p: Array) -> Tensor:
-        """`[m, p]` similarities."""
-        return self.first.alike(candidates_m, others_p).mul_(self.second.alike(candidates_m, others_p))
-
-    def pairs(self, candidate: int, targets_n: Array) -> Array:
+    def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
         """`[n]` similarities."""
-        values_n: Array = self.first.pairs(candidate, targets_n) * self.second.pairs(candidate, targets_n)
+        values_n: Array = self.first.pairs(candidates_n, targets_n) * self.second.pairs(candidates_n, targets_n)
         return np.where(values_n >= 4 * self.noise, values_n, values_n.dtype.type(0))
 
     def content(self, candidates_n: Array) -> Array:
@@ -206,14 +207,6 @@ class Product(Kernel):
 def rounding(rows: Rows) -> float:
     """How far a product of two rows of length one may be off: a few units of the last digit, more of long sums."""
     return float(2 * torch.finfo(rows.dtype).eps * (1 + np.sqrt(rows.width) / 8))
-
-
-def _by_rows(rows: Rows, places_n: Array, function: Callable[[Array], Array]) -> Array:
-    """A function of each of some rows, a few rows at a time; NumPy sums each row by itself."""
-    steps = [places_n[start : start + _STEP] for start in range(0, len(places_n), _STEP)]
-    if not steps:
-        return np.empty(0, np.float32)
-    return np.concatenate([function(rows.take(some).numpy()) for some in steps])
 
 
 def in_parts(indices_n: Array, step: int = _ROWS) -> list[Array]:

@@ -89,6 +89,12 @@ class Greedy:
             self.refine_all()
             index = int(np.argmax(self.bounds_N))
             return self._finish(index, float(self.bounds_N[index]), np.flatnonzero(self.alive_N))
+        if self.objective.current:
+            index = int(np.argmax(self.bounds_N))
+            gain = float(self.bounds_N[index])
+            if gain <= self.objective.floor + self.objective.slack:
+                return int(np.argmax(self.alive_N)), self.objective.floor
+            return self._finish(index, gain, np.flatnonzero(self.bounds_N >= gain - self.objective.slack))
         block, refined, size = max(_FIRST_BLOCK, self._last_block // 2), 0, _FRONT
         while True:
             index, gain, open_n = self._contest()

@@ -5,7 +5,7 @@ import torch
 
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
-from poolwise.selection.coverage import Coverage, nearest
+from poolwise.selection.coverage import Coverage, drawn_targets, nearest
 from poolwise.selection.coverage_kernels import Gaussian, Rows, rounding, unit_rows
 from poolwise.selection.objective import Evaluation
 from poolwise.selection.task import Picks, Task
@@ -38,7 +38,7 @@ def herd(
         raise ParameterError(f"{name}: bandwidth must be from 1e-6 to 1e6, not {bandwidth}.")
     N = len(task.predictions)
     weights_N = np.ones(N) if weights_N is None else weights_N
-    places_T, scale = sampled_targets(task, name, sample)
+    places_T, scale = drawn_targets(task, name, N, sample)
     dtype = torch.float32
     pool = unit_rows(task.embeddings, task.memory // 2, dtype)
     if 2 * rounding(pool) / bandwidth**2 > _COARSE:
@@ -53,24 +53,6 @@ def herd(
     if places_T is not None:
         picks.standard_error = objective.standard_errors(N)
     return picks
-
-
-def sampled_targets(task: Task, name: str, sample: int | None) -> tuple[Array | None, float]:
-    """Which points to cover, None for all, and how many points each of them stands for.
-
-    Args:
-        task: what to choose from.
-        name: of the method, for errors.
-        sample: how many points to cover; None for all.
-    """
-    N = len(task.predictions)
-    if sample is None:
-        return None, 1.0
-    if sample < 2:
-        raise ParameterError(f"{name}: sample must be at least 2, not {sample}. None covers every point.")
-    if sample >= N:
-        return None, 1.0
-    return np.sort(task.generator("targets").choice(N, sample, replace=False)), N / sample
 
 
 def smallest_distance(rows: Rows) -> float:

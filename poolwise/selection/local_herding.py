@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from poolwise.arrays import Array
-from poolwise.selection.coverage import Coverage
-from poolwise.selection.coverage_kernels import Cosine, Rows, _by_rows, in_parts, rounding, unit_rows
-from poolwise.selection.herding import SAMPLE_HELP, herd, sampled_targets
+from poolwise.selection.coverage import Coverage, drawn_targets
+from poolwise.selection.coverage_kernels import Cosine, Rows, in_parts, rounding, unit_rows
+from poolwise.selection.herding import SAMPLE_HELP, herd
 from poolwise.selection.margin import scores as margin_scores
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation
 from poolwise.selection.registry import method
@@ -51,7 +51,7 @@ def local_herding(task: Task, *, sample: int | None = None, evaluation: Evaluati
     """Select greedily; points that cover equally much are taken in the order of the pool."""
     if len(task.labelled_embeddings) == 0:
         return herd(task, "local-herding", 1.0, None, sample, evaluation)
-    places_T, scale = sampled_targets(task, "local-herding", sample)
+    places_T, scale = drawn_targets(task, "local-herding", len(task.predictions), sample)
     plain = unit_rows(task.embeddings, 0, torch.float64)
     squared_N = squared_distances(unit_rows(task.labelled_embeddings, task.memory // 4, torch.float64), plain)
     scales_N = 1 / (2 * np.maximum(squared_N, NARROWEST**2))
@@ -91,11 +91,6 @@ class LocalGaussian(Cosine):
         products_m_n = own_m_D @ other_n_D.T
         products_m_n.mul_(2.0).sub_(own_m_D.square().sum(1)[:, None]).sub_(other_n_D.square().sum(1))
         return products_m_n.clamp_max_(0.0).mul_(scales_n).exp_()
-
-    def pairs(self, candidate: int, targets_n: Array) -> Array:
-        """`[n]` similarities."""
-        own_1_F = self.candidates.take(np.array([candidate])).numpy()
-        return self._above_noise(_by_rows(self.targets, targets_n, lambda rows: self._of_pairs(own_1_F, rows)))
 
     def _of_pairs(self, rows_n_F: Array, others_n_F: Array) -> Array:
         distances_n = np.square(others_n_F[:, :-1] - rows_n_F[:, :-1]).sum(1)

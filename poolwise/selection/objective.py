@@ -33,6 +33,7 @@ class GreedyObjective(ABC):
         rounding: how far rounding may move a gain, as a share of the largest one at the start. Points that are closer
             than this are compared by gains that are computed for each alone. None if the subclass sets `slack` itself.
         slack: the same as a number.
+        current: whether the bounds that `update` returns are the gains of all points, from now on.
         pairs: how many pairs of points were compared so far, for the diagnostics.
         rows: how many rows of the pool were read after the first pass, for the diagnostics.
 
@@ -58,6 +59,7 @@ class GreedyObjective(ABC):
     floor: float = -np.inf
     rounding: float | None = 1e-6
     slack: float = 0.0
+    current: bool = False
     pairs: int = 0
     rows: int = 0
 

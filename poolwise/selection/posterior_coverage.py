@@ -19,7 +19,7 @@ from torch import Tensor
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.predictions import Predictions
-from poolwise.selection.coverage import Coverage, nearest
+from poolwise.selection.coverage import Coverage, drawn_targets, nearest
 from poolwise.selection.coverage_kernels import Cosine, Kernel, Product, Rows
 from poolwise.selection.embeddings import Embeddings, mean_of
 from poolwise.selection.margin import scores as margin_scores
@@ -72,24 +72,33 @@ def _unit(rows_n_F: Tensor) -> Tensor:
     return torch.where(lengths_n_1 > 1e-6, rows_n_F / lengths_n_1.clamp_min(1e-6), 0.0)
 
 
-def _kernels(task: Task, points_T: Array, name: KernelName, labelled: bool) -> tuple[Kernel, Kernel | None]:
-    """Similarities between the points of the filter, and of the labelled points with them (None without those)."""
+def _kernels(
+    task: Task, points_T: Array, drawn_t: Array | None, name: KernelName, labelled: bool
+) -> tuple[Kernel, Kernel | None]:
+    """Similarities of the points of the filter with targets, and of the labelled points with them (None without those).
+
+    Targets are the points of the filter, or those of them that were drawn.
+    """
     within: list[Kernel] = []
     before: list[Kernel] = []
     memory = task.memory // 4
+
+    def add(rows: Rows, known: Rows | None) -> None:
+        targets = rows if drawn_t is None else rows.some(drawn_t)
+        within.append(Cosine(rows, targets))
+        if known is not None:
+            before.append(Cosine(known, targets))
+
     if name != "embeddings":
+        seen = task.labelled_predictions if labelled else None
         rows = _correlations(task.predictions, points_T, memory)
-        within.append(Cosine(rows))
-        known = task.labelled_predictions
-        if labelled and known is not None and len(known):
-            before.append(Cosine(_correlations(known, np.arange(len(known)), memory), rows))
+        add(rows, _correlations(seen, np.arange(len(seen)), memory) if seen is not None and len(seen) else None)
     if name != "posterior":
         source, known_L_D = task.embeddings, task.labelled_embeddings
         centre = Embeddings(source, mean_of(source), 0)  # scaled to sizes of at most one
+        places_L = np.arange(len(known_L_D) if labelled else 0)
         rows = _directions(source, centre, points_T, memory)
-        within.append(Cosine(rows))
-        if labelled and len(known_L_D):
-            before.append(Cosine(_directions(known_L_D, centre, np.arange(len(known_L_D)), memory), rows))
+        add(rows, _directions(known_L_D, centre, places_L, memory) if len(places_L) else None)
     return _product(within), _product(before) if len(before) == len(within) else None
 
 
@@ -130,6 +139,8 @@ def _filtered(scores_N: Array, filter: float, batch_size: int) -> Array:
         "kernel": "'posterior': correlation of predictions over the samples; 'embeddings': cosine of the centred "
         "embeddings; 'product': one times the other.",
         "labelled": "Whether labelled points cover as picks do, so that what they settle is not settled again.",
+        "sample": "Cover this many of the points that the filter keeps, drawn at random, instead of all: quicker for "
+        "batches of thousands, with a standard error of each gain in the diagnostics. None covers all, exactly.",
         "evaluation": EVALUATION_HELP,
     },
     needs=(
@@ -150,14 +161,19 @@ def posterior_coverage(
     weights: Literal["margin", "uniform"] = "margin",
     kernel: KernelName = "posterior",
     labelled: bool = False,
+    sample: int | None = None,
     evaluation: Evaluation = "lazy",
 ) -> Picks:
     """Select greedily; points that cover equally much are taken most undecided first."""
     scores_N = margin_scores(task)
     points_T = _filtered(scores_N, filter, task.batch_size)
     weights_T = scores_N[points_T] if weights == "margin" else np.ones(len(points_T))
-    within, before = _kernels(task, points_T, kernel, labelled)
-    covered_T = None if before is None else nearest(before)
-    picks = Coverage(task, within, weights_T, covered_T).pick(evaluation)
+    drawn_t, scale = drawn_targets(task, "posterior-coverage", len(points_T), sample)
+    within, before = _kernels(task, points_T, drawn_t, kernel, labelled)
+    covered_t = None if before is None else nearest(before)
+    objective = Coverage(task, within, weights_T if drawn_t is None else scale * weights_T[drawn_t], covered_t)
+    picks = objective.pick(evaluation)
+    if drawn_t is not None:
+        picks.standard_error = objective.standard_errors(len(points_T))
     picks.indices, picks.rows = points_T[picks.indices], len(points_T)
     return picks

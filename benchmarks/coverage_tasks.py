@@ -1,0 +1,95 @@
+"""Coverage in numbers: against the version before, and against packages that maximise the same sum.
+
+The tasks are part of `python -m benchmarks.rules`. A facility-location package is given the matrix of similarities;
+making it is not part of its time, but it is resident beside the input, so a column of memory is given for it as well.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+import poolwise as pw
+from benchmarks import coverage_before
+
+Contender = Callable[[], Any]
+Make = Callable[[int], torch.Tensor]
+
+
+def before(make: Make, size: int) -> Callable[[int], Iterator[tuple[str, Contender]]]:
+    """`posterior-coverage` of today and of version 0.1 on the same predictions."""
+
+    def contenders(n: int) -> Iterator[tuple[str, Contender]]:
+        x, b = make(n), size * n // 50_000
+        yield "poolwise", lambda: pw.select(x, b, "posterior-coverage", information=False).indices
+        yield "before: version 0.1", lambda: pw.select(x, b, coverage_before.before, information=False).indices
+
+    return contenders
+
+
+def kernel_of(x: torch.Tensor) -> np.ndarray:
+    """`[n, n]` posterior correlations of predictions `[n, K, C]`, 0 where they are negative."""
+    probs = x.double().exp()
+    rows = (probs - probs.mean(1, keepdim=True)).flatten(1)
+    rows /= rows.norm(dim=1, keepdim=True)
+    return np.maximum((rows @ rows.T).float().numpy(), 0)
+
+
+def facility_location(make: Make, share: int) -> Callable[[int], Iterator[tuple[str, Contender]]]:
+    """One point in `share` of all, to cover all, each counted once."""
+
+    def contenders(n: int) -> Iterator[tuple[str, Contender]]:
+        x, b = make(n), n // share
+        options = {"filter": float(share), "weights": "uniform", "information": False}
+        yield "poolwise, from predictions", lambda: pw.select(x, b, "posterior-coverage", **options).indices
+        kernel = kernel_of(x)
+        try:
+            yield "submodlib, from the kernel", submodlib(kernel, b)
+        except ImportError:
+            yield from ()
+        yield "apricot, from the kernel", apricot(kernel, b)
+
+    return contenders
+
+
+def submodlib(kernel: np.ndarray, size: int) -> Contender:
+    """Lazy greedy selection by submodlib-py."""
+    from submodlib import FacilityLocationFunction
+
+    def call() -> list[int]:
+        objective = FacilityLocationFunction(n=len(kernel), mode="dense", sijs=kernel, separate_rep=False)
+        found = objective.maximize(budget=size, optimizer="LazyGreedy", show_progress=False)
+        return [index for index, _ in found]
+
+    return call
+
+
+def apricot(kernel: np.ndarray, size: int) -> Contender:
+    """Lazy greedy selection by apricot-select, compiled before the clock starts."""
+    from apricot import FacilityLocationSelection
+
+    def call(matrix: np.ndarray = kernel, b: int = size) -> list[int]:
+        selection = FacilityLocationSelection(b, metric="precomputed", optimizer="lazy").fit(matrix)
+        return [int(i) for i in selection.ranking]
+
+    call(kernel[:64, :64].copy(), 4)
+    return call
+
+
+def max_herding(size: int) -> Callable[[int], Iterator[tuple[str, Contender]]]:
+    """`max-herding` on 384 features around 50 centres, and that of scikit-activeml."""
+
+    def contenders(n: int) -> Iterator[tuple[str, Contender]]:
+        from benchmarks.clusters import pool
+
+        rows, log_probs = pool(n, 384)
+        predictions = pw.Predictions.from_log_probs(log_probs, embeddings=rows)
+        yield "poolwise", lambda: pw.select(predictions, size, "max-herding", information=False).indices
+        from skactiveml.pool import MaxHerding
+
+        unlabelled = np.full(n, np.nan)
+        options = {"metric": "rbf", "metric_dict": {"gamma": 1.0}}
+        yield "scikit-activeml", lambda: MaxHerding(random_state=0, **options).query(rows, unlabelled, batch_size=size)
+
+    return contenders

@@ -1,0 +1,147 @@
+"""Coverage against dense matrices: every stage of the engine, the rules on it, and another implementation."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pools import features, pool
+
+import poolwise as pw
+from poolwise import errors
+from poolwise.selection import coverage
+from poolwise.selection.coverage_bounds import Moments
+from poolwise.selection.coverage_kernels import Rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
+
+# What keeps the engine in one of its stages: products of matrices only, lists of values from blocks, exact lists.
+STAGES = {
+    "no lists": {"_FEW": -1, "_SPARSE": -1.0},
+    "lists from the start": {"_FEW": 1 << 30},
+    "lists later": {"_FEW": -1, "_SPARSE": 0.1},
+    "lists that are never settled": {"_FEW": -1, "_SPARSE": 0.3, "_SETTLED": -1},
+    "lists that are settled late": {"_FEW": -1, "_SPARSE": 0.3, "_SETTLED": 300},
+}
+
+
+def facility_location(kernel_N_T, weights_T, size, covered_T=0.0):
+    """Greedy picks and gains by the formula, from the whole kernel."""
+    covered_T, picks, gains = covered_T + np.zeros(len(weights_T)), [], []
+    for _ in range(size):
+        gains_N = (np.maximum(kernel_N_T - covered_T, 0) * weights_T).sum(1)
+        gains_N[picks] = -1.0
+        picks.append(int(np.argmax(gains_N)))
+        gains.append(gains_N[picks[-1]])
+        covered_T = np.maximum(covered_T, kernel_N_T[picks[-1]])
+    return picks, gains
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def gaussian(a, b, width=1.0):
+    """`exp(-|a_i - b_j|² / width²)` of rows scaled to length one."""
+    a, b = unit(a.astype(np.float64)), unit(b.astype(np.float64))
+    return np.exp(-np.square(a[:, None] - b[None]).sum(2) / width**2)
+
+
+def correlations(x):
+    """Positive parts of the cosines of centred predictions."""
+    probs = np.exp(x.astype(np.float64))
+    z = unit((probs - probs.mean(1, keepdims=True)).reshape(len(x), -1))
+    return np.maximum(z @ z.T, 0)
+
+
+def undecided(x):
+    """One minus the margin of the mean prediction."""
+    mean = np.sort(np.exp(x.astype(np.float64)).mean(1), 1)
+    return 1 - (mean[:, -1] - mean[:, -2])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_posterior_coverage_at_every_stage(stage, seed, monkeypatch):
+    for name, value in STAGES[stage].items():
+        monkeypatch.setattr(coverage, name, value)
+    x = pool(150, 4, 3, seed)
+    picks, gains = facility_location(correlations(x), undecided(x), 60)
+    batch = pw.select(x, 60, "posterior-coverage", information=False)
+    assert batch.indices.tolist() == picks
+    np.testing.assert_allclose(batch.scores, gains, atol=1e-4)
+    full = pw.select(x, 60, "posterior-coverage", information=False, evaluation="full")
+    assert full.indices.tolist() == picks
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_herding_of_copies_at_every_stage(stage, monkeypatch):
+    """Once each of the ten different points is picked nothing is left to gain, and the rest come in order."""
+    for name, value in STAGES[stage].items():
+        monkeypatch.setattr(coverage, name, value)
+    h = np.tile(features(10), (6, 1))
+    batch = pw.select(pool(60, 2, 2), 20, "max-herding", embeddings=h, information=False)
+    assert {i % 10 for i in batch.indices[:10].tolist()} == set(range(10))
+    assert batch.diagnostics.saturated_at == 10
+    np.testing.assert_array_equal(batch.scores[10:], 0)
+    rest = [i for i in range(60) if i not in batch.indices[:10]]
+    assert batch.indices[10:].tolist() == rest[:10]
+
+
+@given(
+    st.integers(0, 10_000), st.integers(2, 40), st.integers(1, 5), st.integers(0, 6), st.sampled_from([0.3, 1.0, 4.0])
+)
+def test_uherding_is_the_dense_rule(seed, N, D, L, width):
+    x, h, known = pool(N, 3, 3, seed), features(N, D, seed) + 0.1, features(L, D, seed + 1) + 0.1
+    weights = undecided(x) if L else np.ones(N)
+    covered = gaussian(known, h, width).max(0) if L else 0.0
+    size = min(N, 8)
+    _, gains = facility_location(gaussian(h, h, width), weights, size, covered)
+    batch = pw.select(
+        x, size, "uherding", embeddings=h, labelled_embeddings=known, calibrate=False, bandwidth=width, seed=0
+    )
+    np.testing.assert_allclose(batch.scores, gains, rtol=1e-3, atol=2e-5 * N)  # picks of equal gain may differ
+
+
+def test_uherding_takes_the_smallest_distance_between_labelled_points():
+    x, h, known = pool(50, 3, 3), features(50), features(6, seed=1)
+    distances = np.linalg.norm(unit(known)[:, None] - unit(known)[None], axis=2) + 9 * np.eye(6)
+    options = {"embeddings": h, "labelled_embeddings": known, "calibrate": False, "information": False}
+    adaptive = pw.select(x, 10, "uherding", **options)
+    fixed = pw.select(x, 10, "uherding", bandwidth=float(distances.min()), **options)
+    assert adaptive.indices.tolist() == fixed.indices.tolist()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_max_herding_picks_as_scikit_activeml_does(seed):
+    peer = pytest.importorskip("skactiveml.pool").MaxHerding
+    h, known = features(120, 5, seed), features(7, 5, seed + 9)
+    everything = np.concatenate([h, known]).astype(np.float64)
+    labels = np.concatenate([np.full(120, np.nan), np.zeros(7)])
+    rule = peer(random_state=0, metric="rbf", metric_dict={"gamma": 1.0})
+    expected = rule.query(everything, labels, batch_size=25)
+    batch = pw.select(pool(120, 1, 2), 25, "max-herding", embeddings=h, labelled_embeddings=known, information=False)
+    assert batch.indices.tolist() == expected.tolist()
+
+
+@given(st.integers(0, 10_000), st.integers(1, 60), st.floats(0, 1))
+def test_moments_bound_every_gain(seed, T, level):
+    draw = np.random.default_rng(seed)
+    z = unit(draw.normal(size=(T, 3))).astype(np.float32)
+    rows = Rows(T, 3, lambda places: torch.from_numpy(z[places]), 1 << 30)
+    weights, covered = draw.random(T).astype(np.float32), (level * draw.random(T)).astype(np.float32)
+    gains = (np.maximum(z.astype(np.float64) @ z.T - covered, 0) * weights).sum(1)
+    assert (Moments(rows, rows, weights).bounds(covered) >= gains).all()
+
+
+def test_a_sample_of_targets_says_how_far_it_may_be_off():
+    x = pool(400, 4, 3)
+    exact = pw.select(x, 40, "posterior-coverage", information=False)
+    part = pw.select(x, 40, "posterior-coverage", information=False, sample=200)
+    assert exact.diagnostics.standard_error is None
+    assert (part.diagnostics.standard_error > 0).all()
+    assert abs(part.scores[0] - exact.scores[0]) <= 5 * part.diagnostics.standard_error[0]
+    whole = pw.select(x, 40, "posterior-coverage", information=False, sample=400)
+    assert whole.indices.tolist() == exact.indices.tolist()
+    with pytest.raises(errors.ParameterError, match="at least 2"):
+        pw.select(x, 40, "posterior-coverage", sample=1)
