@@ -59,7 +59,7 @@ def some_zero(array):
 
 RIGHT = {
     "two classes": Given(pool(20, 3, 2)),
-    "5,000 classes": Given(pool(4, 2, 5000), 2),
+    "5,000 classes": Given(pool(2, 2, 5000), 2),
     "one sample": Given(pool(20, 1, 3)),
     "two samples": Given(pool(20, 2, 3)),
     "20 samples": Given(pool(20, 20, 3)),
@@ -134,11 +134,11 @@ def spoilt(array, value, at=7):
 
 
 WRONG = {
-    "NaN in predictions": (Given(spoilt(pool(20, 3, 3), np.nan)), errors.NotFiniteError, "point 7|row 7|7"),
+    "NaN in predictions": (Given(spoilt(pool(20, 3, 3), np.nan)), errors.NotFiniteError, "7"),
     "predictions that do not sum to 1": (Given(pool(20, 3, 3) + 0.5), errors.NotNormalisedError, "sum"),
     "a batch larger than the pool": (Given(pool(20, 3, 3), 21), errors.BatchSizeError, "at most 20"),
     "an empty batch": (Given(pool(20, 3, 3), 0), errors.BatchSizeError, "at least 1"),
-    "no points": (Given(pool(20, 3, 3)[:0], 1), errors.EmptyPoolError, "point"),
+    "no points": (Given(pool(20, 3, 3)[:0], 1), errors.EmptyPoolError, "empty"),
 }
 
 

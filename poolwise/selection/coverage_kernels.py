@@ -136,7 +136,7 @@ class Cosine(Kernel):
 
     def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
         """`[n]` similarities."""
-        values_n = np.empty(len(targets_n), np.float64 if self.dtype == torch.float64 else np.float32)
+        values_n: Array = np.empty(len(targets_n), np.float64 if self.dtype == torch.float64 else np.float32)
         one = self.candidates.take(candidates_n).numpy() if len(candidates_n) == 1 else None
         for start in range(0, len(targets_n), _STEP):
             part = slice(start, start + _STEP)

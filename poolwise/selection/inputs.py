@@ -108,7 +108,8 @@ def read_labelled(
     """What is known of the labelled points, checked against the pool and against each other."""
     _, K, C = pool.shape
     if predictions is not None and not isinstance(predictions, Predictions):
-        predictions = Predictions.from_log_probs(predictions)
+        # Predictions [0, K, C] of no points say the same as none at all: that nothing is labelled.
+        predictions = Predictions.from_log_probs(predictions) if len(predictions) else None
     if predictions is not None and predictions.shape[1:] != (K, C):
         raise InputError(
             f"labelled_predictions must be [L, {K}, {C}], as the pool is [N, {K}, {C}]; "
