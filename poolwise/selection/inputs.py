@@ -109,7 +109,8 @@ def read_labelled(
     _, K, C = pool.shape
     if predictions is not None and not isinstance(predictions, Predictions):
         # Predictions [0, K, C] of no points say the same as none at all: that nothing is labelled.
-        predictions = Predictions.from_log_probs(predictions) if len(predictions) else None
+        empty = tuple(getattr(predictions, "shape", ()))[:1] == (0,)
+        predictions = None if empty else Predictions.from_log_probs(predictions)
     if predictions is not None and predictions.shape[1:] != (K, C):
         raise InputError(
             f"labelled_predictions must be [L, {K}, {C}], as the pool is [N, {K}, {C}]; "
