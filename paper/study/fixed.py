@@ -32,8 +32,9 @@ _CONDITIONS: Mapping[str, Callable[[Setting], bool]] = {
 
 
 def with_rivals(records: Records) -> Records:
-    """The settings that start with labels and have been run with all rivals."""
-    return records.where(lambda s: not cold(s)).with_all(RIVALS)
+    """The settings that start with labels and have been run with all rivals; none while that is one data set only."""
+    found = records.where(lambda s: not cold(s)).with_all(RIVALS)
+    return found if len(found.data_sets) > 1 else Records([])
 
 
 def fixed_features(records: Records, oracle: Records) -> str:

@@ -11,7 +11,7 @@ from paper.study.claims import COLUMNS, SCOPES, Cell, RunTimes, Tested, judged_c
 from paper.study.compare import RANDOM, Records, dropout, in_paper, repeated, texts, versus
 from paper.study.figures import curve_figure, map_figure, profile_figure
 from paper.study.files import Done, in_words
-from paper.study.fixed import fixed_features
+from paper.study.fixed import fixed_features, with_rivals
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, conditions_table, reading, standing_table, summary, wins_table
 from poolwise.experiments.records import Setting
@@ -68,7 +68,7 @@ def write_page(
     _save(curve_figure(main, SHOWN), docs / "results" / "curves.png")
     parts = [
         "# Results",
-        _summary(standing),
+        _summary(standing, bool(with_rivals(fixed).groups)),
         _overall(standing),
         fixed_features(fixed, oracle),
         _claims(quick, times),
@@ -83,13 +83,14 @@ def write_page(
     return path
 
 
-def _summary(standing: Standing) -> str:
-    return summary(standing) + (
-        "\n\nNetworks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), "
+def _summary(standing: Standing, has_fixed: bool) -> str:
+    note = (
+        "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), "
         "and pools have 5,000 examples: large networks and pools may rank methods in another order. With 47 classes "
-        "and more, `batchbald` and `epig` choose from a random fifth of the pool in each round, to save time. Results "
-        "on fixed features, with newer rivals, are [below](#fixed-features)."
+        "and more, `batchbald` and `epig` choose from a random fifth of the pool in each round, to save time."
     )
+    below = " Results on fixed features, with newer rivals, are [below](#fixed-features)." if has_fixed else ""
+    return f"{summary(standing)}\n\n{note}{below}"
 
 
 def _overall(standing: Standing) -> str:
