@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 REAL = {"ensemble": "fashion-ensemble.npy", "mc-dropout": "fashion-mc-dropout.npy"}
+# Softmax of logits that are drawn: how far they spread between rows (all members alike), and between members.
+LOGITS = {"shared": (2.0, 1.0), "peaked": (8.0, 3.0), "flat": (0.3, 0.1), "independent": (0.0, 1.0)}
+KINDS = ("synthetic", *LOGITS, "linear", "repeated")
 # A block of rows has its own random stream, so that a pool's beginning does not depend on its size.
 ROWS_AT_ONCE = 20_000
 
@@ -20,7 +23,7 @@ class Pool:
     """One input: `[n, k, c]` log-probabilities and, when `features` is set, embeddings.
 
     `source` is what is wanted: "ensemble" or "mc-dropout" (real where possible), "synthetic", "one-hot" (half
-    the rows certain, as a saturated softmax gives), or "embedded" (a linear layer on the embeddings).
+    the rows certain, as a saturated softmax gives), "embedded" (a linear layer on the embeddings), or one of `KINDS`.
     """
 
     n: int
@@ -46,7 +49,7 @@ def origin(pool: Pool, real: Path) -> str:
             n, k, c = np.load(path, mmap_mode="r").shape
             if pool.n <= n and pool.k <= k and pool.c == c:
                 return pool.source
-    return pool.source if pool.source in ("one-hot", "embedded") else "synthetic"
+    return pool.source if pool.source in ("one-hot", "embedded", *KINDS) else "synthetic"
 
 
 def describe(kind: str) -> str:
@@ -57,6 +60,12 @@ def describe(kind: str) -> str:
         "synthetic": "synthetic",
         "one-hot": "synthetic, half the rows one-hot",
         "embedded": "synthetic embeddings, linear layer",
+        "shared": "random logits, spread 2 between rows and 1 between members",
+        "peaked": "random logits, spread 8 between rows and 3 between members",
+        "flat": "random logits, spread 0.3 between rows and 0.1 between members",
+        "independent": "random logits, spread 1 between members only",
+        "linear": "random linear members on 16 random features",
+        "repeated": "200 rows of random logits, each many times",
     }[kind]
 
 
@@ -80,7 +89,7 @@ def materialise(pool: Pool, folder: Path, real: Path) -> dict[str, str]:
         if kind in REAL:
             out[:] = np.load(real / REAL[kind], mmap_mode="r")[: pool.n, : pool.k]
         else:
-            _fill(out, one_hot=kind == "one-hot")
+            _fill(out, kind)
         out.flush()
         del out
         unfinished.rename(path)
@@ -94,12 +103,12 @@ def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
     return normalised
 
 
-def _fill(out: NDArray[np.floating], *, one_hot: bool) -> None:
+def _fill(out: NDArray[np.floating], kind: str) -> None:
     n, k, c = out.shape
     for start in range(0, n, ROWS_AT_ONCE):
         stop = min(start + ROWS_AT_ONCE, n)
-        block = synthetic(k, c, start)[: stop - start]
-        if one_hot:
+        block = (drawn(kind, k, c, start) if kind in KINDS[1:] else synthetic(k, c, start))[: stop - start]
+        if kind == "one-hot":
             certain = slice(0, None, 2)
             best = block[certain].argmax(-1, keepdims=True)
             block[certain] = -np.inf
@@ -128,6 +137,25 @@ def synthetic(k: int, c: int, start: int) -> NDArray[np.floating]:
     rows += 0.7 * rng.standard_normal(rows.shape) / np.sqrt(d)
     rows *= 17 * rng.gamma(2.0, 0.5, size=(ROWS_AT_ONCE, 1))
     return log_softmax(np.einsum("nd,kdc->nkc", rows, members, optimize=True))
+
+
+def drawn(kind: str, k: int, c: int, start: int) -> NDArray[np.floating]:
+    """Rows `start` to `start + ROWS_AT_ONCE` of predictions without the structure of `synthetic`, by kind."""
+    rng = np.random.default_rng([k, c, start, KINDS.index(kind)])
+
+    def normal(*shape: int) -> NDArray[np.float32]:
+        return rng.standard_normal(shape, dtype=np.float32)
+
+    if kind == "linear":
+        members = np.random.default_rng([k, c]).standard_normal((k + 1, 16, c), dtype=np.float32)
+        rows, members = normal(ROWS_AT_ONCE, 16), (members[:1] + 0.5 * members[1:]) * np.float32(0.75)
+        return log_softmax(np.einsum("nd,kdc->nkc", rows, members, optimize=True))
+    if kind == "repeated":
+        distinct = np.random.default_rng([k, c]).standard_normal((200, k + 1, c), dtype=np.float32)
+        return log_softmax(2 * distinct[:, :1] + distinct[:, 1:])[rng.integers(200, size=ROWS_AT_ONCE)]
+    between_rows, between_members = LOGITS[kind]
+    rows = between_rows * normal(ROWS_AT_ONCE, 1, c) if between_rows else np.float32(0)
+    return log_softmax(rows + between_members * normal(ROWS_AT_ONCE, k, c))
 
 
 def _embedded(pool: Pool) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:

@@ -1,6 +1,7 @@
 """LBB against the engine of before (`benchmarks/before`), both in one run; prints a table.
 
-    python -m benchmarks.lbb [--only NAME ...] [--quick] [--repeats 3] [--folder /tmp/lbb] [--keep]
+    python -m benchmarks.lbb [--only NAME ...] [--predictions KIND ...] [--quick] [--repeats 3] [--folder /tmp/lbb]
+    python -m benchmarks.lbb --crossover       where bounds from moments pay, by K and C
 
 Each measurement is a process of its own, on one thread. The two contenders take turns, and the best of their repeats
 counts. Seconds are those of the processor, so a busy machine disturbs both alike. They include reading or opening the
@@ -15,13 +16,13 @@ import subprocess
 import sys
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Pool, describe, materialise, origin
+from benchmarks.data import KINDS, Pool, describe, drawn, materialise, origin, synthetic
 from benchmarks.machine import processor
 from benchmarks.measure import status_mb
 
@@ -119,9 +120,56 @@ def agreement(before: dict[str, Any], now: dict[str, Any]) -> str:
     return f"{len(differ)} differ, gains within {gap:.0e}"
 
 
+def row(name: str, task: Task, predictions: str, best: dict[str, dict[str, Any]]) -> str:
+    """A row of the table."""
+    before, now = best["before"], best["now"]
+    what = f"`{task.method}` {'mapped ' if task.mapped else ''}{task.pool.shape}, b = {task.batch:,}"
+    return (
+        f"| {name} | {what} | {predictions} | {before['seconds']:.2f} s | {now['seconds']:.2f} s | "
+        f"{before['seconds'] / now['seconds']:.1f}× | {task.factor:g}× | {before['pairs']:,} | {now['pairs']:,} | "
+        f"{before['peak']:,.0f} / {now['peak']:,.0f} MB | {agreement(before, now)} |"
+    )
+
+
+def _with(form: Any) -> Any:
+    """A method that selects with one form of the objective."""
+    return lambda task: form(task, "normalised", "unordered").pick("lazy")
+
+
+def crossover(repeats: int) -> None:
+    """Print how many times as fast selection is with bounds from moments, by K and C, on two kinds of predictions."""
+    import torch
+
+    import poolwise as pw
+    from poolwise.selection import bounded_redundancy
+    from poolwise.selection.bounded_redundancy import BoundedRedundancy
+    from poolwise.selection.redundancy import PairwiseRedundancy
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    sizes = (2, 4, 10, 30, 100)
+    print(f"| K | predictions |{''.join(f' C = {c} |' for c in sizes)}\n|{' --- |' * (2 + len(sizes))}", flush=True)
+    for k in (2, 5, 10, 20, 50):
+        for kind in ("synthetic", "shared"):
+            cells = []
+            for c in sizes:
+                rows = synthetic(k, c, 0) if kind == "synthetic" else drawn(kind, k, c, 0)
+                best = [np.inf, np.inf]
+                for _ in range(repeats):
+                    for place, form in enumerate((PairwiseRedundancy, BoundedRedundancy)):
+                        started = time.process_time()
+                        pw.select(rows[:4000].astype(np.float32), 40, _with(form), seed=0, information=False)
+                        best[place] = min(best[place], time.process_time() - started)
+                used = "" if bounded_redundancy.pays(k, c) else " (not used)"
+                cells.append(f"{best[0] / best[1]:.1f}×{used}")
+            print(f"| {k} | {kind} | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], choices=list(TASKS), help="only this row (repeatable)")
+    parser.add_argument("--predictions", action="append", default=[], choices=KINDS, help="of this kind (repeatable)")
+    parser.add_argument("--crossover", action="store_true", help="with and without moments, by K and C")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything runs")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=Path("/tmp/lbb"), help="where pools are written (4 GB)")
@@ -133,27 +181,24 @@ def main() -> None:
         print(json.dumps(choose(*json.loads(given.one))))
         return
     print(f"{processor()}, one thread, seconds of the processor, best of {given.repeats}\n")
+    if given.crossover:
+        crossover(given.repeats)
+        return
     head = ("row", "task", "predictions", "before", "now", "ratio", "must reach")
     head += ("pairs before", "pairs now", "peak memory", "picks")
     print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}", flush=True)
-    for name, task in TASKS.items():
+    for name, planned in TASKS.items():
         if given.only and name not in given.only:
             continue
-        if given.quick:
-            task = task.smaller()
-        path = materialise(task.pool, given.folder, given.real)["log_probs"]
-        best = compare(task, path, 1 if given.quick else given.repeats)
-        before, now = best["before"], best["now"]
-        what = f"`{task.method}` {'mapped ' if task.mapped else ''}{task.pool.shape}, b = {task.batch:,}"
-        print(
-            f"| {name} | {what} | {describe(origin(task.pool, given.real))} | {before['seconds']:.2f} s | "
-            f"{now['seconds']:.2f} s | {before['seconds'] / now['seconds']:.1f}× | {task.factor:g}× | "
-            f"{before['pairs']:,} | {now['pairs']:,} | {before['peak']:,.0f} / {now['peak']:,.0f} MB | "
-            f"{agreement(before, now)} |",
-            flush=True,
-        )
-        if task.mapped and not given.keep:
-            Path(path).unlink()
+        for kind in given.predictions or [planned.pool.source]:
+            task = replace(planned, pool=replace(planned.pool, source=kind))
+            if given.quick:
+                task = task.smaller()
+            path = materialise(task.pool, given.folder, given.real)["log_probs"]
+            best = compare(task, path, 1 if given.quick else given.repeats)
+            print(row(name, task, describe(origin(task.pool, given.real)), best), flush=True)
+            if task.mapped and not given.keep:
+                Path(path).unlink()
     if not given.keep:
         shutil.rmtree(given.folder, ignore_errors=True)
 

@@ -29,7 +29,8 @@ _LAG = 16
 _WORTH_A_CALL = 400_000
 # `I_ii` is computed with the moments if it takes no more logarithms than this, and bounded from above otherwise.
 _CHEAP_SELF = 1024
-# This many points at most are compared at a time.
+# At a pick, this many points at most are compared at first, then twice as many each time: where bounds say little,
+# thousands must be compared, and a call has a fixed cost. The next pick begins with a quarter of where this one ended.
 _AT_ONCE = 16
 # The most points whose bounds are brought up to date at every pick.
 _WATCHED = 4096
@@ -61,6 +62,8 @@ class BoundedRedundancy(PairwiseRedundancy):
         self._watched = np.empty(0, np.int64)
         self._watched_n_F: Tensor | None = None  # their features
         self._worth = max(1, _WORTH_A_CALL // (C * C))
+        self._at_once = _AT_ONCE
+        self._bounded_at_once = _BOUNDS // (16 if self._dear else 1)  # polynomials need many numbers per pair
 
     def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
         """Take each point one step up the ladder; of the expensive steps only as many as are worth a call."""
@@ -73,7 +76,9 @@ class BoundedRedundancy(PairwiseRedundancy):
         if len(behind):
             self._lower(behind)
         if len(behind) < len(indices_n):
-            indices_n = np.concatenate([behind, self._climb(indices_n[~behind_n][:_AT_ONCE])])
+            climbed = self._climb(indices_n[~behind_n][: self._at_once])
+            self._at_once *= 2 if len(climbed) == self._at_once else 1
+            indices_n = np.concatenate([behind, climbed])
         exact_n = self._seen_N[indices_n] == count
         return indices_n, self._bounds(indices_n) + np.where(exact_n, 0.0, self.slack), exact_n
 
@@ -88,6 +93,7 @@ class BoundedRedundancy(PairwiseRedundancy):
         if self._normalised:
             scale = self._self_N[index] ** -0.5 if self._self_N[index] > 0 else 0.0
         self._picked_moments.add(self._moments.take(np.array([index])), scale)
+        self._at_once = max(_AT_ONCE, self._at_once // 4)
 
     def update(self, index: int, bounds_N: Array) -> Array:
         """Put a point into the batch, and lower the bounds of the points that are watched."""
@@ -154,7 +160,7 @@ class BoundedRedundancy(PairwiseRedundancy):
             if len(group) == 0:
                 continue
             first = int(self._lowered_N[group].min())
-            step = max(1, _BOUNDS // (len(self._picks) - first))
+            step = max(1, self._bounded_at_once // (len(self._picks) - first))
             for start in range(0, len(group), step):
                 part = group[start : start + step]
                 self._lower_by(part, self._moments.take(part), first)

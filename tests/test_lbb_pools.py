@@ -1,0 +1,88 @@
+"""LBB with bounds from moments picks what full evaluation picks, on pools made to break it.
+
+`POOLWISE_LONG=1` tries 300 pools instead of a few.
+"""
+
+import os
+import warnings
+
+import numpy as np
+import pytest
+
+import poolwise as pw
+from poolwise.selection.bounded_redundancy import pays
+
+LONG = os.environ.get("POOLWISE_LONG") == "1"
+# Sizes around every change of form: K = 6 and 7 (fifth order), 11 and 12 (fourth), 32 and 33 classes (`I_ii` bounded).
+SIZES = [
+    (1, 10),
+    (2, 2),
+    (2, 1000),
+    (3, 3),
+    (5, 10),
+    (5, 33),
+    (5, 100),
+    (5, 1000),
+    (6, 40),
+    (7, 34),
+    (10, 10),
+    (10, 32),
+]
+SIZES += [(11, 33), (12, 33), (13, 6), (20, 2), (20, 40)]
+KINDS = (
+    "one-hot",
+    "identical members",
+    "identical points",
+    "near ties",
+    "peaked",
+    "flat",
+    "random",
+    "low rank",
+    "mixed",
+)
+
+
+def adversarial(seed):
+    """A pool `[N, K, C]` of log-probabilities, and a batch size."""
+    draw = np.random.default_rng(seed)
+    K, C = SIZES[seed % len(SIZES)]
+    N = int(draw.integers(20, 24 if C >= 1000 else 60 if C >= 100 else 300))
+    kind = KINDS[(seed // len(SIZES)) % len(KINDS)]
+    spread = {"peaked": 12.0, "flat": 0.02}.get(kind, float(draw.choice([0.3, 1.0, 3.0])))
+    logits = spread * draw.normal(size=(N, K, C)) + draw.choice([0.0, 2.0, 6.0]) * draw.normal(size=(N, 1, C))
+    if kind == "low rank":
+        logits = np.einsum("nd,kdc->nkc", draw.normal(size=(N, 3)), draw.normal(size=(K, 3, C)) * 2)
+    if kind == "near ties":
+        logits = logits[draw.integers(5, size=N)] + 1e-6 * draw.normal(size=(N, 1, 1)) * logits[:1]
+    if kind == "identical points":
+        logits = logits[draw.integers(7, size=N)]
+    certain = np.where(np.arange(C) == logits.argmax(2)[:, :, None], 0.0, -np.inf)
+    logits = logits - logits.max(2, keepdims=True)
+    log_probs = logits - np.log(np.exp(logits).sum(2, keepdims=True))
+    odd_N = draw.random(N) < {"one-hot": 0.7, "identical members": 0.7, "mixed": 0.4}.get(kind, 0.1)
+    one_hot_N = odd_N & (draw.random(N) < {"one-hot": 0.9, "identical members": 0.1}.get(kind, 0.5))
+    log_probs[odd_N & ~one_hot_N] = log_probs[odd_N & ~one_hot_N][:, :1]
+    log_probs[one_hot_N] = certain[one_hot_N]
+    dtype = ("float64", "float32", "float16")[int(draw.integers(3))]
+    if dtype == "float16":  # normalised as well as half precision can
+        log_probs = np.maximum(log_probs, -1000.0)
+    return log_probs.astype(dtype), int(draw.integers(2, 5 if C >= 1000 else min(N, 40)))
+
+
+@pytest.mark.parametrize("seed", range(300 if LONG else 34))
+def test_picks_are_those_of_full_evaluation(seed):
+    pool, batch = adversarial(seed)
+    methods = (("lbb", {"redundancy": ("normalised", "max")[seed % 2]}), ("power-lbb", {}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pw.SaturationWarning)
+        for method, parameters in methods if LONG else methods[seed % 3 == 0 :][:1]:
+            lazy, full = (
+                pw.select(pool, batch, method, seed=seed, evaluation=evaluation, information=False, **parameters)
+                for evaluation in ("lazy", "full")
+            )
+            np.testing.assert_array_equal(lazy.indices, full.indices)
+            np.testing.assert_allclose(lazy.scores, full.scores, atol=1e-5)
+
+
+def test_every_form_of_the_bounds_is_tried():
+    assert {pays(K, C) for K, C in SIZES} == {True, False}
