@@ -154,8 +154,8 @@ def drawn(kind: str, k: int, c: int, start: int) -> NDArray[np.floating]:
         distinct = np.random.default_rng([k, c]).standard_normal((200, k + 1, c), dtype=np.float32)
         return log_softmax(2 * distinct[:, :1] + distinct[:, 1:])[rng.integers(200, size=ROWS_AT_ONCE)]
     between_rows, between_members = LOGITS[kind]
-    rows = between_rows * normal(ROWS_AT_ONCE, 1, c) if between_rows else np.float32(0)
-    return log_softmax(rows + between_members * normal(ROWS_AT_ONCE, k, c))
+    logits = between_members * normal(ROWS_AT_ONCE, k, c)
+    return log_softmax(logits + between_rows * normal(ROWS_AT_ONCE, 1, c))
 
 
 def _embedded(pool: Pool) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:

@@ -80,8 +80,8 @@ def test_bounds_are_tight_for_predictions_of_an_ensemble(digits):
     pairs, found = crossed(points, points), features(points)
     probes = Probes.of(found, Layout(5, 10))
     informative = pairs > 1e-4
-    assert (probes.lower(found)[informative] / pairs[informative]).median() > 0.97
-    assert (probes.upper(found)[informative] / pairs[informative]).median() < 1.03
+    assert (probes.lower(found)[informative] / pairs[informative]).median() > 0.9
+    assert (probes.upper(found)[informative] / pairs[informative]).median() < 1.2
 
 
 def test_many_samples_are_bounded_without_the_higher_orders():

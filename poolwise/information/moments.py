@@ -17,8 +17,8 @@ From below: Bernstein's inequality, `φ(δ) ≥ δ² / (2 (1 + δ/3))` for `δ �
     I_ij ≥ S2² / (2 S2 + ⅔ S3).
 
 Where `q(δ) ≤ φ(δ) / δ²` for a polynomial q, `I_ij ≥ Σ w δ² q(δ)`, a sum of moments; and likewise from above. The
-polynomials are those of `share_bounds`: cubics where there is a fifth order (K up to 6), which lose about 2 % where the
-inequality above loses 12 %; parabolas from above where there is only a fourth. `docs/concepts/pair-bounds.md` derives it all.
+polynomials are those of `share_bounds`: cubics where there is a fifth order (K up to 6), which are much tighter than
+the inequality above; parabolas from above where there is only a fourth. `docs/concepts/pair-bounds.md` derives it all.
 
 Where K is so large that T is too long, `|T_i| |T_j|` takes the place of S3, and there are no bounds from above.
 
