@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from paper.oracle import run_oracle
+from paper.study import judging
 from paper.study.ablations import rivals
 from paper.study.claims import PAPER, SPEED, RunTimes, judged_claims, other_claims
 from paper.study.compare import (
@@ -278,7 +279,7 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
     ]
     records = Records([made for group in study().groups.values() for made in group.everything] + more)
     none = Records([])
-    text = write_page(records, none, none, none, none, RunTimes({}), FILES, tmp_path).read_text()
+    text = write_page(records, none, none, none, none, none, RunTimes({}), FILES, tmp_path).read_text()
     assert "no part in any of that (ag-news, cifar-10 and svhn), mean" in text
     assert "paper/configs/coverage`): unbalanced" not in text
     assert "nan" not in text
@@ -297,12 +298,36 @@ def fixed_study(seeds=2):
     return Records([*made, *runs_of("fixed-20news-50", {"random": 0.5}, data="20news")])  # the last has just begun
 
 
+def judged_study():
+    """`local-herding` is ahead of all but `uherding`, everywhere by nearly the same."""
+    made = []
+    for n, data in enumerate(("letter", "splice", "mnist")):
+        levels = {"random": 0.5, "local-herding": 0.6 + 0.001 * n, "uherding": 0.6 + 0.04 * (n - 1)}
+        levels |= {rival: 0.55 for rival in judging.RIVALS if rival not in levels}
+        made += runs_of(f"judging-{data}-middle", levels, data=data, batch_size=50, seeds=2)
+    return Records(made)
+
+
+def test_a_rule_is_judged_against_each_rival_with_data_sets_as_the_unit():
+    records = judged_study()
+    curve = judging.against_rivals(records)["curve"]
+    assert {rival for rival, answer in curve.items() if answer.verdict == "better"} == {*judging.RIVALS} - {"uherding"}
+    assert curve["uherding"].verdict == "inconclusive"
+    assert curve["bait"].found.mean == pytest.approx(0.051, abs=0.001)
+    text = judging.judging(records)
+    assert "Not run so far: the low and high budgets." in text
+    assert "cannot be told from `uherding`" in text
+    assert "clearly worse than random in no setting" in text
+    assert judging.judging(Records(())) == ""
+
+
 def test_the_page_has_every_part(tmp_path):
     levels = {"random": 0.5, "posterior-coverage": 0.6, "margin": 0.55}
     ablation = [*runs_of("f-samples-20", levels), *runs_of("f-samples-5", levels), *runs_of("f-large-250", levels)]
     oracle = Records(runs_of("fixed-r8-50", {"best of 20 random batches": 0.65}, data="r8", batch_size=50, seeds=2))
     coverage = Records(runs_of("r8-ensemble-10", levels))
-    path = write_page(study(), Records(ablation), coverage, fixed_study(), oracle, TIMES, FILES, tmp_path)
+    archives = (study(), Records(ablation), coverage, fixed_study(), judged_study(), oracle)
+    path = write_page(*archives, TIMES, FILES, tmp_path)
     text = path.read_text()
     assert "40.0 times: batchbald (30,000 configurations) 4.00 s" in text
     assert "1 of 2 files were not run (`svhn-ensemble-10`)." in text
@@ -315,6 +340,7 @@ def test_the_page_has_every_part(tmp_path):
     assert "The area is the mean of that share over τ from 1 to" in text
     assert "16 methods on 3 settings of 3 data sets (banking77, mnist and r8), 2 seeds each: 96 runs." in text
     assert "| `max-herding` | **" in text.split("### A cold start")[1]
+    assert "## Local herding, judged on other data" in text
     assert "best of 20 random batches | +" in text.split("### How much room is left")[1]
     assert "within noise" not in text
     for name in ("profiles", "differences", "curves"):

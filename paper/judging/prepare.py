@@ -39,9 +39,10 @@ def table(lines: list[str]) -> tuple[Array, Array]:
 def _column(column: Array) -> Array:
     """`[N, n]` numbers."""
     try:
-        return column.astype(np.float64)[:, None]
+        numbers: Array = column.astype(np.float64)[:, None]
     except ValueError:
-        return (column[:, None] == np.unique(column)).astype(np.float64)
+        numbers = (column[:, None] == np.unique(column)).astype(np.float64)
+    return numbers
 
 
 def texts(path: Path, encoder: Encoder) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from poolwise.reports.advice import EVIDENCE
 from poolwise.reports.archive import SUFFIX, read_archive, write_archive
 from poolwise.storage import read_json
 
-ARCHIVES = ("quick", "ablation", "coverage", "fixed")
+ARCHIVES = ("quick", "ablation", "coverage", "fixed", "judging")
 """The archives of the study in paper/records."""
 
 
@@ -42,7 +42,7 @@ def make_page() -> Path:
     from paper.study.page import write_page  # needs Matplotlib
 
     paths = [must_exist(RECORDS) / f"{name}{SUFFIX}" for name in (*ARCHIVES, "oracle")]
-    quick, ablation, coverage, fixed, oracle = archives = tuple(
+    quick, ablation, coverage, fixed, judging, oracle = archives = tuple(
         Records(read_archive(path) if path.exists() else ()) for path in paths
     )
     write_evidence(quick, with_rivals(fixed), Path(poolwise.reports.__file__).parent / EVIDENCE)
@@ -50,7 +50,7 @@ def make_page() -> Path:
         folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives)
         for folder in ARCHIVES
     }
-    return write_page(quick, ablation, coverage, fixed, oracle, _run_times(), files, must_exist(DOCS))
+    return write_page(quick, ablation, coverage, fixed, judging, oracle, _run_times(), files, must_exist(DOCS))
 
 
 def _run_times() -> RunTimes:

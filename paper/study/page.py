@@ -12,6 +12,7 @@ from paper.study.compare import RANDOM, Records, dropout, in_paper, repeated, te
 from paper.study.figures import curve_figure, map_figure, profile_figure
 from paper.study.files import Done, in_words
 from paper.study.fixed import fixed_features, with_rivals
+from paper.study.judging import judging
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, conditions_table, reading, standing_table, summary, wins_table
 from poolwise.experiments.records import Setting
@@ -42,6 +43,7 @@ def write_page(
     ablation: Records,
     coverage: Records,
     fixed: Records,
+    judged: Records,
     oracle: Records,
     times: RunTimes,
     files: Mapping[str, Sequence[Done]],
@@ -54,6 +56,7 @@ def write_page(
         ablation: the other runs of paper/configs/ablation.
         coverage: the runs of paper/configs/coverage.
         fixed: the runs of paper/configs/fixed, as far as there are any.
+        judged: the runs of paper/configs/judging, as far as there are any.
         oracle: the runs of `python -m paper study oracle`, if there are any.
         times: seconds of the paper's Table 2, as they were measured here.
         files: how much of each experiment was run, by folder.
@@ -71,11 +74,12 @@ def write_page(
         _summary(standing, bool(with_rivals(fixed).groups)),
         _overall(standing),
         fixed_features(fixed, oracle),
+        judging(judged),
         _claims(quick, times),
         _conditions(quick),
         ablations(quick, ablation),
         posterior_coverage(quick, coverage),
-        _made(files, quick, ablation, coverage, fixed, oracle),
+        _made(files, quick, ablation, coverage, fixed, judged, oracle),
     ]
     path = docs / "results.md"
     with replacing(path) as file:

@@ -9,8 +9,8 @@ its own, its distance `d_j` to the nearest labelled point:
 So the label that j has to make do with counts `exp(-½)`, wherever j is, and a pick gains what it is nearer than that.
 Distances count relative to those that labels have left: there is no width to choose, sparse regions are first
 covered coarsely, and dense ones more finely with every round. The coverage is `Σ_j u_j max_{i∈S∪L} k(i, j)` over the
-pool, with `u_j = 1 - margin_j` of the mean prediction, as in `uherding` (Bae et al. 2025). It is monotone and submodular
-within a batch.
+pool, with `u_j = 1 - margin_j` of the mean prediction, as in `uherding` (Bae et al. 2025). It is monotone and
+submodular within a batch.
 
 Points whose features differ by less than a tenth of their length count as alike: no width is smaller than 0.1. While
 nothing is labelled, the rule is `max-herding`.
@@ -108,4 +108,5 @@ def squared_distances(labelled: Rows, points: Rows) -> Array:
             products_n_m = own_n_D @ other_m_D.T
             apart_n_m = products_n_m.mul_(-2.0).add_(other_m_D.square().sum(1)).add_(own_n_D.square().sum(1)[:, None])
             squared_N[some_n] = np.minimum(squared_N[some_n], apart_n_m.amin(1).numpy())
-    return np.round(np.maximum(squared_N, 0.0) / _GRAIN) * _GRAIN
+    rounded_N: Array = np.round(np.maximum(squared_N, 0.0) / _GRAIN) * _GRAIN
+    return rounded_N

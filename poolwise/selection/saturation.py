@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 SHARE = 1e-3
 
 _COVERED = (
-    "Every undecided point has the features of a pick or of a labelled point. What helps: a smaller batch, or features that "
-    "tell these points apart."
+    "Every undecided point has the features of a pick or of a labelled point. What helps: a smaller batch, or features "
+    "that tell these points apart."
 )
 # What helps methods that do not look at the samples.
 _ADVICE = {
