@@ -466,3 +466,19 @@ def test_texts_are_encoded_by_minilm_where_it_is_installed():
         said.clear()
         project.train(report=lambda stage, done, total: said.append((stage, done, total)))
         assert "encoding" not in {stage for stage, _, _ in said}
+
+
+def test_originals_elsewhere_are_refused_at_the_beginning(tmp_path):
+    """A project that could never be opened again is not made; one in a folder that has both is."""
+    features, originals = tmp_path / "features" / "rows.npy", tmp_path / "texts" / "rows.csv"
+    features.parent.mkdir()
+    originals.parent.mkdir()
+    np.save(features, np.eye(3, dtype=np.float32))
+    originals.write_text("id,text\na,one\nb,two\nc,three\n")
+    with pytest.raises(FileError, match=r"originals must be in .*--project FOLDER/rows\.npy\.poolwise"):
+        pw.Project.open(features, originals=originals)
+    assert not (tmp_path / "features" / "rows.npy.poolwise").exists()
+    common = tmp_path / "rows.npy.poolwise"
+    pw.Project.open(features, originals=originals, project=common).close()
+    with pw.Project.open(features, project=common) as again:
+        assert again.items.shown("b") == "two"

@@ -97,9 +97,25 @@ def resolved(written: str, folder: Path) -> Path:
     A project may come from somebody else, and must not make us read and show any other file.
     """
     home, path = folder.resolve().parent, (folder.resolve() / written).resolve()
-    if path != home and home not in path.parents:
+    if not path.is_relative_to(home):
         raise FileError(
             f"{folder / FILE}: the data is at {path}, which is not in {home}. If you trust this project, name the data "
             f"yourself: give {path} as DATA, and the project with --project {folder}."
         )
     return path
+
+
+def check_originals(originals: Path, folder: Path) -> None:
+    """Refuse originals that a new project could not open again, as `resolved` would.
+
+    Args:
+        originals: what the features were made from.
+        folder: the folder of the project.
+    """
+    home = folder.resolve().parent
+    if not originals.resolve().is_relative_to(home):
+        raise FileError(
+            f"{originals}: the originals must be in the folder that the project is in, {home}, since a project shows "
+            "nothing from elsewhere. Move them there, or make the project in a folder that has both the features and "
+            f"the originals: --project FOLDER/{folder.name}."
+        )

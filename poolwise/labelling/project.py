@@ -11,7 +11,7 @@ from zlib import crc32
 
 from poolwise.errors import LabelError, ParameterError, StateError
 from poolwise.labelling.changes import Changes, notice_changes
-from poolwise.labelling.description import FILE, Description, read_description, relative, resolved
+from poolwise.labelling.description import FILE, Description, check_originals, read_description, relative, resolved
 from poolwise.labelling.items import Items, open_items
 from poolwise.labelling.results import Added, Batch, ToLabel
 from poolwise.labelling.settings import (
@@ -92,6 +92,8 @@ class Project:
         check_settings(settings)
         kept = Path(originals) if originals is not None else None
         items = open_items(path, text=text, file=file, id=id, originals=kept, separator=separator, encoding=encoding)
+        if items.originals is not None:
+            check_originals(items.originals, folder)
         values = dict(
             data=relative(path, folder),
             originals=None if items.originals is None else relative(items.originals, folder),

@@ -12,6 +12,7 @@ from poolwise.labelling.store import ModelRecord
 RANDOM = "drawn at random: there is no model yet"
 CHECK = "drawn at random, to measure how good the model is"
 WAITING = "drawn at random: the first batch is still being chosen"
+EARLY = "drawn at random: there is no model yet"
 BETWEEN = "the model is unsure about it; the next batch is still being chosen"
 AGAIN = "you skipped it before, and nothing else is left"
 START = "one of the items that together resemble most of the others: there is no model yet"

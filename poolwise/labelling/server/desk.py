@@ -14,7 +14,7 @@ from poolwise.arrays import Array
 from poolwise.errors import LabelError, PoolwiseError
 from poolwise.labelling.agreement import Agreement, Answers
 from poolwise.labelling.project import Project
-from poolwise.labelling.reasons import AGAIN, BETWEEN, CHECK, WAITING, before_label
+from poolwise.labelling.reasons import AGAIN, BETWEEN, CHECK, EARLY, WAITING, before_label
 from poolwise.labelling.store import Current, Event, ModelRecord, Pick, Proposal
 from poolwise.labelling.store.events import Fold
 from poolwise.labelling.training import Predicted, load_predicted
@@ -324,7 +324,7 @@ class Desk:
             return before_label(pick.why)
         if item in self._fold.items:
             return AGAIN
-        return WAITING if self._known.predicted is None else BETWEEN
+        return EARLY if self._known.predicted is None else BETWEEN
 
     def shown(self, item: str) -> dict[str, Any]:
         """An item as the page gets it."""
