@@ -43,8 +43,11 @@ def run_oracle(config: Config, seed: int, tries: int) -> RunRecord:
 
         def accuracies(trial: Pool, number: int) -> tuple[float, float]:
             model.fit(trial.labelled_examples(), seed=number)
-            found = [evaluate(model.predict(half), half.labels)["accuracy"] for half in (judged, reported)]
-            return found[0], found[1]
+            return accuracy_on(judged), accuracy_on(reported)
+
+        def accuracy_on(half: Subset) -> float:
+            assert half.labels is not None, "an experiment has labels of its test examples"
+            return evaluate(model.predict(half), half.labels)["accuracy"]
 
         rounds: list[RoundRecord] = []
         draw, accuracy = stream(seed, "batches of the oracle"), accuracies(pool, seed)[1]

@@ -133,6 +133,32 @@ class TestLoop:
             assert len(drawn) == 4  # those are asked for again before others are drawn
             assert drawn == {name for name in project.next(26).ids if name in drawn}
 
+    def test_batches_are_chosen_by_features_unless_a_model_takes_texts(self, monkeypatch):
+        true = tickets(60)
+        Path("mine.py").write_text(
+            "import poolwise as pw\nfrom sklearn.feature_extraction.text import CountVectorizer\n"
+            "from sklearn.naive_bayes import MultinomialNB\nfrom sklearn.pipeline import make_pipeline\n"
+            "def make(examples, classes):\n"
+            "    model = make_pipeline(CountVectorizer(), MultinomialNB())\n"
+            "    return pw.posteriors.Committee(model, 3, classes=len(classes))\n"
+        )
+        monkeypatch.syspath_prepend(".")
+        chosen = []
+
+        def label(count, **settings):
+            with pw.Project.open("tickets.csv", **settings) as project:
+                batch = project.next(count)
+                project.add({name: true[name] for name in batch.ids})
+            chosen.append(batch.method)
+
+        label(12, classes=list(WORDS), encoder="tfidf")
+        label(10)
+        monkeypatch.setattr("poolwise.labelling.training._ALL_COVERED", 50)
+        monkeypatch.setattr("poolwise.labelling.training._SAMPLE", 20)  # of so many items, a sample is covered
+        label(10)
+        label(10, model="mine:make")
+        assert chosen[1:] == ["local-herding", "local-herding", "posterior-coverage"]
+
     def test_images_of_which_some_cannot_be_read(self):
         draw = np.random.default_rng(0)
         Path("photos").mkdir()

@@ -1,11 +1,12 @@
 """The part of docs/results.md on `local-herding`, judged on data that had no part in its design."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from paper.study.claims import spelled
 from paper.study.compare import RANDOM, Answer, Records, answered, by_data_set, over, saved, versus, wins
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, conditions_table, standing_table
+from poolwise.experiments.records import Setting
 from poolwise.reports.paired import Difference
 
 RULE = "local-herding"
@@ -25,7 +26,7 @@ def judging(records: Records) -> str:
         return ""
     standing = Standing(kept)
     counts = sorted({len(group.runs[label]) for group in kept.groups.values() for label in kept.labels})
-    run = {name: kept.where(lambda s, tag=name: s.experiment.endswith(f"-{tag}")) for name in BUDGETS}
+    run = {name: kept.where(_of_budget(name)) for name in BUDGETS}
     missing = [name for name in BUDGETS if not run[name].groups]
     left_out = f" Not run so far: the {listed(missing)} {'budget' if len(missing) == 1 else 'budgets'}." * bool(missing)
     return "\n\n".join(
@@ -45,6 +46,10 @@ def judging(records: Records) -> str:
             conditions_table(kept, {"all": kept, **{name: part for name, part in run.items() if part.groups}}),
         ]
     )
+
+
+def _of_budget(name: str) -> Callable[[Setting], bool]:
+    return lambda setting: setting.experiment.endswith(f"-{name}")
 
 
 def against_rivals(records: Records) -> dict[str, Mapping[str, Answer]]:
