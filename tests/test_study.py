@@ -313,6 +313,8 @@ def test_a_rule_is_judged_against_each_rival_with_data_sets_as_the_unit():
     curve = judging.against_rivals(records)["curve"]
     assert {rival for rival, answer in curve.items() if answer.verdict == "better"} == {*judging.RIVALS} - {"uherding"}
     assert curve["uherding"].verdict == "inconclusive"
+    shares = judging.against_rivals(records)["labels saved, %"]
+    assert all(0 < answer.found.mean < 1 for rival, answer in shares.items() if rival != "uherding")
     assert curve["bait"].found.mean == pytest.approx(0.051, abs=0.001)
     text = judging.judging(records)
     assert "Not run so far: the low and high budgets." in text

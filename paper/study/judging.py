@@ -27,6 +27,7 @@ def judging(records: Records) -> str:
     standing = Standing(kept)
     counts = sorted({len(group.runs[label]) for group in kept.groups.values() for label in kept.labels})
     run = {name: kept.where(_of_budget(name)) for name in BUDGETS}
+    names = [name.removesuffix(".npz") for name in kept.data_sets]
     missing = [name for name in BUDGETS if not run[name].groups]
     left_out = f" Not run so far: the {listed(missing)} {'budget' if len(missing) == 1 else 'budgets'}." * bool(missing)
     return "\n\n".join(
@@ -34,7 +35,7 @@ def judging(records: Records) -> str:
             "## Local herding, judged on other data",
             f"`{RULE}` was tuned on Banking77, R8, Fashion-MNIST and CIFAR-10. Which data it would be judged on, and "
             "how, was written down before the runs, in `paper/judging/PLAN.md`. "
-            f"{len(kept.groups)} settings of {len(kept.data_sets)} data sets ({listed(kept.data_sets)}), "
+            f"{len(kept.groups)} settings of {len(kept.data_sets)} data sets ({listed(names)}), "
             f"{listed([str(count) for count in counts])} seeds per setting; ensembles of five networks on fixed "
             f"features, pools of 3,000 (splice: 2,000).{left_out}",
             standing_table(standing),
@@ -57,7 +58,7 @@ def against_rivals(records: Records) -> dict[str, Mapping[str, Answer]]:
 
     def fewer(rival: str) -> Difference:
         ours, theirs = saved(records, RULE), saved(records, rival)
-        return over([100 * value for value in by_data_set({s: ours[s] - theirs[s] for s in ours}).values()])
+        return over(by_data_set({s: ours[s] - theirs[s] for s in ours}).values())
 
     return {
         "labels saved, %": answered({rival: fewer(rival) for rival in RIVALS}),
