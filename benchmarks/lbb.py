@@ -1,7 +1,6 @@
 """LBB against the engine of before (`benchmarks/before`), both in one run; prints a table.
 
     python -m benchmarks.lbb [--only NAME ...] [--predictions KIND ...] [--quick] [--repeats 3] [--folder /tmp/lbb]
-    python -m benchmarks.lbb --crossover       where bounds from moments pay, by K and C
 
 Each measurement is a process of its own, on one thread. The two contenders take turns, and the best of their repeats
 counts. Seconds are those of the processor, so a busy machine disturbs both alike. They include reading or opening the
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import KINDS, Pool, describe, drawn, materialise, origin, synthetic
+from benchmarks.data import KINDS, Pool, describe, materialise, origin
 from benchmarks.machine import processor
 from benchmarks.measure import status_mb
 
@@ -131,45 +130,10 @@ def row(name: str, task: Task, predictions: str, best: dict[str, dict[str, Any]]
     )
 
 
-def _with(form: Any) -> Any:
-    """A method that selects with one form of the objective."""
-    return lambda task: form(task, "normalised", "unordered").pick("lazy")
-
-
-def crossover(repeats: int) -> None:
-    """Print how many times as fast selection is with bounds from moments, by K and C, on two kinds of predictions."""
-    import torch
-
-    import poolwise as pw
-    from poolwise.selection import bounded_redundancy
-    from poolwise.selection.bounded_redundancy import BoundedRedundancy
-    from poolwise.selection.redundancy import PairwiseRedundancy
-
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    sizes = (2, 4, 10, 30, 100)
-    print(f"| K | predictions |{''.join(f' C = {c} |' for c in sizes)}\n|{' --- |' * (2 + len(sizes))}", flush=True)
-    for k in (2, 5, 10, 20, 50):
-        for kind in ("synthetic", "shared"):
-            cells = []
-            for c in sizes:
-                rows = synthetic(k, c, 0) if kind == "synthetic" else drawn(kind, k, c, 0)
-                best = [np.inf, np.inf]
-                for _ in range(repeats):
-                    for place, form in enumerate((PairwiseRedundancy, BoundedRedundancy)):
-                        started = time.process_time()
-                        pw.select(rows[:4000].astype(np.float32), 40, _with(form), seed=0, information=False)
-                        best[place] = min(best[place], time.process_time() - started)
-                used = "" if bounded_redundancy.pays(k, c) else " (not used)"
-                cells.append(f"{best[0] / best[1]:.1f}×{used}")
-            print(f"| {k} | {kind} | {' | '.join(cells)} |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], choices=list(TASKS), help="only this row (repeatable)")
     parser.add_argument("--predictions", action="append", default=[], choices=KINDS, help="of this kind (repeatable)")
-    parser.add_argument("--crossover", action="store_true", help="with and without moments, by K and C")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything runs")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=Path("/tmp/lbb"), help="where pools are written (4 GB)")
@@ -181,9 +145,6 @@ def main() -> None:
         print(json.dumps(choose(*json.loads(given.one))))
         return
     print(f"{processor()}, one thread, seconds of the processor, best of {given.repeats}\n")
-    if given.crossover:
-        crossover(given.repeats)
-        return
     head = ("row", "task", "predictions", "before", "now", "ratio", "must reach")
     head += ("pairs before", "pairs now", "peak memory", "picks")
     print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}", flush=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import poolwise as pw
-from poolwise.selection.bounded_redundancy import pays
+from poolwise.selection import bounded_redundancy
 
 LONG = os.environ.get("POOLWISE_LONG") == "1"
 # Sizes around every change of form: K = 6 and 7 (fifth order), 11 and 12 (fourth), 32 and 33 classes (`I_ii` bounded).
@@ -70,8 +70,13 @@ def adversarial(seed):
 
 
 @pytest.mark.parametrize("seed", range(300 if LONG else 34))
-def test_picks_are_those_of_full_evaluation(seed):
+def test_picks_are_those_of_full_evaluation(seed, monkeypatch):
     pool, batch = adversarial(seed)
+    if seed % 5:  # with bounds even where they cost more than they save, and given up half-way
+        monkeypatch.setattr(bounded_redundancy, "pays", lambda K, C, batch_size: K >= 2)
+    if seed % 5 == 1:
+        monkeypatch.setattr(bounded_redundancy, "_TRIAL", 8)
+        monkeypatch.setattr(bounded_redundancy, "_REAL_SHARE", 2.0)
     methods = (("lbb", {"redundancy": ("normalised", "max")[seed % 2]}), ("power-lbb", {}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pw.SaturationWarning)
@@ -84,5 +89,8 @@ def test_picks_are_those_of_full_evaluation(seed):
             np.testing.assert_allclose(lazy.scores, full.scores, atol=1e-5)
 
 
-def test_every_form_of_the_bounds_is_tried():
-    assert {pays(K, C) for K, C in SIZES} == {True, False}
+def test_bounds_are_used_where_pairs_are_dear_or_batches_large():
+    assert bounded_redundancy.pays(5, 100, 2)
+    assert bounded_redundancy.pays(10, 10, 1000)
+    assert not bounded_redundancy.pays(10, 10, 100)
+    assert not bounded_redundancy.pays(1, 100, 1000)

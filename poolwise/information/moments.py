@@ -197,7 +197,8 @@ class Probes:
 
     def padded(self, capacity: int) -> "Probes":
         """The same points with room for more after them."""
-        room = Probes(*(part.new_empty(capacity, part.shape[1]) for part in self._parts), self.layout)
+        second, divisor, features = (part.new_empty(capacity, part.shape[1]) for part in self._parts)
+        room = Probes(second, divisor, features, self.layout)
         room.put(slice(0, len(self)), self)
         return room
 

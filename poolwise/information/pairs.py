@@ -80,20 +80,6 @@ def aligned(a: Deviations, b: Deviations) -> Tensor:
     return phi_n_C_C.mul_(b.means[:, None, :]).sum(2).mul_(a.means).sum(1).clamp_min_(0.0)
 
 
-def one_with_many(point: Deviations, ratios_K_mC: Tensor, means_m_C: Tensor) -> Tensor:
-    """`[m]` information between a single point and m others: `aligned` as one matrix product, up to 3 times as fast.
-
-    Args:
-        point: the point.
-        ratios_K_mC: deviations of the others, side by side.
-        means_m_C: their averaged predictions.
-    """
-    m, C = means_m_C.shape
-    delta_C_mC = torch.mm(point.ratios[0].T, ratios_K_mC).div_(len(ratios_K_mC))
-    phi_C_mC = _phi(delta_C_mC).mul_(means_m_C.reshape(1, m * C))
-    return phi_C_mC.view(C, m, C).sum(2).T.contiguous().mul_(point.means).sum(1).clamp_min_(0.0)
-
-
 def crossed(a: Deviations, b: Deviations) -> Tensor:
     """`[n, r]` information between every point of `a` (n points) and every point of `b` (r points).
 

@@ -9,7 +9,7 @@ A point climbs a ladder, and drops out as soon as its bound cannot win:
 5. the exact pairs with all other picks, except those whose upper bound shows that they cannot matter.
 
 A lower bound of a pair is an upper bound of the gain, which is what the engine needs. Where pairs are cheap, steps are
-left out: a call costs as much as a few hundred small pairs.
+left out: a call costs as much as a few hundred small pairs. Bounds that turn out to be loose are given up.
 """
 
 import numpy as np
@@ -32,6 +32,16 @@ _CHEAP_SELF = 1024
 # At a pick, this many points at most are compared at first, then twice as many each time: where bounds say little,
 # thousands must be compared, and a call has a fixed cost. The next pick begins with a quarter of where this one ended.
 _AT_ONCE = 16
+# Where pairs are cheap, bounds are on trial for this many points that they say a pick is redundant with. They are used
+# no longer if less than this share of the gain that they leave to those points is there when the pair is computed. With
+# K = C = 10 it was 0.73 and 0.75 on pools where selection was faster without them, 0.82 to 0.99 where it was slower.
+_TRIAL, _REAL_SHARE = 200, 0.78
+# Prices in units of one logarithm of a pair, about 6 ns here: what a pair costs beside its C² logarithms, and a row of
+# moments for each product of two coordinates and a class, and for each column. Fitted to K = 5 to 20 and C = 2 to 100.
+_PER_PAIR, _PER_PRODUCT, _PER_COLUMN = 25, 1.25, 1.25
+# Where moments cost more than a pair, or pairs are cheap, bounds pay only if a point can be compared with this many times
+# as many picks: with 10 to 100 classes and batches of 40 to 100, selection was 0.7 to 1.5 times as fast with them.
+_MANY_TIMES = 150
 # The most points whose bounds are brought up to date at every pick.
 _WATCHED = 4096
 # Bounds of many pairs are computed this many at a time, so that they stay in a cache of the processor.
@@ -49,7 +59,7 @@ class BoundedRedundancy(PairwiseRedundancy):
         super().__init__(task, redundancy, pairs)
         N, K, C = task.predictions.shape
         self._layout = Layout(K, C)
-        self._dear = self._layout.has_upper and C * C > _CHEAP_SELF
+        self._dear = dear(K, C)
         width = self._layout.width if self._dear else self._layout.lower_width
         self._moments = MomentCache(self._cache, task.memory // 4, width, self._compute)
         self._picked_moments = PickMoments(self._layout)
@@ -62,6 +72,8 @@ class BoundedRedundancy(PairwiseRedundancy):
         self._watched = np.empty(0, np.int64)
         self._watched_n_F: Tensor | None = None  # their features
         self._worth = max(1, _WORTH_A_CALL // (C * C))
+        self._bounding, self._on_trial = True, not self._dear
+        self._tried, self._claimed, self._real = 0, 0.0, 0.0  # points on trial, and their gains before and after
         self._at_once = _AT_ONCE
         self._bounded_at_once = _BOUNDS // (16 if self._dear else 1)  # polynomials need many numbers per pair
 
@@ -71,14 +83,16 @@ class BoundedRedundancy(PairwiseRedundancy):
         count = len(self._picks)
         if count == 0:
             return indices_n, self._bald_N[indices_n], np.ones(len(indices_n), bool)
+        if not self._bounding:
+            return super().refine(indices_n)
         behind_n = self._lowered_N[indices_n] < count
-        behind = indices_n[behind_n]
+        behind, rest = indices_n[behind_n], indices_n[~behind_n]
         if len(behind):
             self._lower(behind)
-        if len(behind) < len(indices_n):
-            climbed = self._climb(indices_n[~behind_n][: self._at_once])
-            self._at_once *= 2 if len(climbed) == self._at_once else 1
-            indices_n = np.concatenate([behind, climbed])
+        if len(rest):
+            rest = self._climb(rest[: self._at_once])
+            self._at_once *= 2 if len(rest) == self._at_once else 1
+        indices_n = np.concatenate([behind, rest])
         exact_n = self._seen_N[indices_n] == count
         return indices_n, self._bounds(indices_n) + np.where(exact_n, 0.0, self.slack), exact_n
 
@@ -89,21 +103,18 @@ class BoundedRedundancy(PairwiseRedundancy):
     def add(self, index: int) -> None:
         """Put a point into the batch."""
         super().add(index)
-        scale = 1.0
-        if self._normalised:
-            scale = self._self_N[index] ** -0.5 if self._self_N[index] > 0 else 0.0
-        self._picked_moments.add(self._moments.take(np.array([index])), scale)
         self._at_once = max(_AT_ONCE, self._at_once // 4)
 
     def update(self, index: int, bounds_N: Array) -> Array:
         """Put a point into the batch, and lower the bounds of the points that are watched."""
         self.add(index)
-        if len(self._watched) == 0 or len(self._picks) == self.task.batch_size:
+        if not self._bounding or len(self._watched) == 0 or len(self._picks) == self.task.batch_size:
             return bounds_N
         if self._watched_n_F is None:
             self._lower(self._watched)
             self._watched_n_F = self._moments.take(self._watched)
         else:
+            self._note_picks()
             self._lower_by(self._watched, self._watched_n_F, len(self._picks) - 1)
         new_n = self._bounds(self._watched) + self.slack
         bounds_N[self._watched] = np.minimum(bounds_N[self._watched], new_n)
@@ -153,6 +164,7 @@ class BoundedRedundancy(PairwiseRedundancy):
 
     def _lower(self, indices_n: Array) -> None:
         """Bound, from below, the overlap with the picks that moments were not compared with yet."""
+        self._note_picks()
         lag_n = len(self._picks) - self._lowered_N[indices_n]
         late_n = lag_n > _LAG
         groups = (indices_n[~late_n], indices_n[late_n]) if late_n.any() else (indices_n,)
@@ -164,6 +176,15 @@ class BoundedRedundancy(PairwiseRedundancy):
             for start in range(0, len(group), step):
                 part = group[start : start + step]
                 self._lower_by(part, self._moments.take(part), first)
+
+    def _note_picks(self) -> None:
+        """Compute the moments of the picks made since the last time, within the limit of the cache."""
+        new = self._picks[self._picked_moments.count :]
+        for start in range(0, len(new), self._moments.limit):
+            part = new[start : start + self._moments.limit]
+            self_m = self._self_N[part] if self._normalised else np.ones(len(part))
+            scales_m = np.divide(1.0, np.sqrt(self_m), out=np.zeros(len(part)), where=self_m > 0)
+            self._picked_moments.add(self._moments.take(part), scales_m)
 
     def _lower_by(self, indices_n: Array, features_n_F: Tensor, first: int) -> None:
         """Bound the overlap with all picks but the first few; points must have been compared with those."""
@@ -204,8 +225,18 @@ class BoundedRedundancy(PairwiseRedundancy):
             pick_p = np.arange(len(point_p)) - np.repeat(starts_n - first_n, counts_n)
         overlap_n = np.maximum.reduceat(self._evaluate(indices_n, point_p, pick_p), starts_n)
         self._overlap_N[indices_n] = np.maximum(self._overlap_N[indices_n], overlap_n)
+        if self._on_trial:
+            self._try(indices_n[suspected_n], overlap_n[suspected_n])
         self._note(indices_n, suspected_n)
         return indices_n
+
+    def _try(self, indices_n: Array, overlap_n: Array) -> None:
+        """Compare the gains that bounds leave to some points with what the pair leaves, until enough were tried."""
+        self._tried += len(indices_n)
+        self._claimed += float(self._gains(self._bald_N[indices_n], self._lower_n(indices_n)).sum())
+        self._real += float(self._gains(self._bald_N[indices_n], overlap_n).sum())
+        if self._tried >= _TRIAL:
+            self._on_trial, self._bounding = False, self._real >= _REAL_SHARE * self._claimed
 
     def _compare_open(self, indices_n: Array, suspected_n: Array) -> Array:
         """Like `_compare_all`, but leave out pairs whose upper bounds show that they cannot matter."""
@@ -258,10 +289,23 @@ class BoundedRedundancy(PairwiseRedundancy):
 def lbb_objective(task: Task, redundancy: Redundancy, pairs: Pairs) -> PairwiseRedundancy:
     """The gains of LBB, with bounds from moments where they pay."""
     _, K, C = task.predictions.shape
-    bounded = redundancy in ("normalised", "max") and pays(K, C)
+    bounded = redundancy in ("normalised", "max") and pays(K, C, task.batch_size)
     return (BoundedRedundancy if bounded else PairwiseRedundancy)(task, redundancy, pairs)
 
 
-def pays(K: int, C: int) -> bool:
-    """Whether bounding pairs by moments makes selection faster."""
-    return K >= 2 and Layout(K, C).lower_width <= C * C * 8
+def price(K: int, C: int) -> float:
+    """How many pairs cost as much as the moments of a point."""
+    layout = Layout(K, C)
+    return (_PER_PRODUCT * layout.counts[0] * C + _PER_COLUMN * layout.lower_width) / (_PER_PAIR + C * C)
+
+
+def dear(K: int, C: int) -> bool:
+    """Whether pairs are so expensive that bounds from above pay as well."""
+    return Layout(K, C).has_upper and C * C > _CHEAP_SELF
+
+
+def pays(K: int, C: int, batch_size: int) -> bool:
+    """Whether bounding pairs by moments is expected to make selection faster."""
+    if K < 2:
+        return False
+    return (dear(K, C) and price(K, C) <= 1) or batch_size >= _MANY_TIMES * price(K, C)

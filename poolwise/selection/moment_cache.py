@@ -69,26 +69,26 @@ class PickMoments:
     """
 
     def __init__(self, layout: Layout) -> None:
-        self._layout, self._count = layout, 0
+        self._layout, self.count = layout, 0
         self._probes: Probes | None = None
         self._scales = torch.empty(0)
 
-    def add(self, features_1_F: Tensor, scale: float) -> None:
-        """Add a pick.
+    def add(self, features_m_F: Tensor, scales_m: Array) -> None:
+        """Add picks.
 
         Args:
-            features_1_F: its features.
-            scale: what its pairs are multiplied by.
+            features_m_F: their features.
+            scales_m: what their pairs are multiplied by.
         """
-        found = Probes.of(features_1_F, self._layout)
+        found, needed = Probes.of(features_m_F, self._layout), self.count + len(features_m_F)
         if self._probes is None:
-            self._probes, self._scales = found.padded(64), found.second.new_zeros(64)
-        elif self._count == len(self._probes):
-            self._probes = self._probes.padded(2 * self._count)
-            self._scales = torch.cat([self._scales, torch.zeros_like(self._scales)])
-        self._probes.put(slice(self._count, self._count + 1), found)
-        self._scales[self._count] = scale
-        self._count += 1
+            self._probes, self._scales = found[:0].padded(max(64, needed)), found.second.new_zeros(max(64, needed))
+        elif needed > len(self._probes):
+            self._probes = self._probes.padded(2 * needed)
+            self._scales = torch.cat([self._scales, self._scales.new_zeros(2 * needed - len(self._scales))])
+        self._probes.put(slice(self.count, needed), found)
+        self._scales[self.count : needed] = torch.from_numpy(scales_m)
+        self.count = needed
 
     def most_redundant(self, features_n_F: Tensor, first: int) -> tuple[Array, Array]:
         """Which of the picks after the first few is the most redundant with each point, as far as moments tell.
@@ -99,14 +99,14 @@ class PickMoments:
         Returns:
             `[n]` the largest product of lower bound and scale, and `[n]` the number of the pick.
         """
-        values_n_m = self._since(first).lower(features_n_F).mul_(self._scales[first : self._count])
+        values_n_m = self._since(first).lower(features_n_F).mul_(self._scales[first : self.count])
         largest_n, pick_n = values_n_m.max(1)
         return largest_n.numpy(), pick_n.add_(first).numpy()
 
     def upper(self, features_n_F: Tensor, first: int) -> Array:
         """`[n, m]` products of scale and a number that the pair with each pick after the first few is never above."""
-        return self._since(first).upper(features_n_F).mul_(self._scales[first : self._count]).numpy()
+        return self._since(first).upper(features_n_F).mul_(self._scales[first : self.count]).numpy()
 
     def _since(self, first: int) -> Probes:
         assert self._probes is not None
-        return self._probes[first : self._count]
+        return self._probes[first : self.count]

@@ -20,16 +20,14 @@ partial sum over the current count is one. Pairs are evaluated pick by pick in t
 dropped as soon as its bound cannot win: most points need one or two pairs only.
 """
 
-import itertools
 from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from poolwise import budget
 from poolwise.arrays import Array
-from poolwise.information.pairs import Deviations, aligned, one_with_many, with_itself
+from poolwise.information.pairs import Deviations, aligned, with_itself
 from poolwise.selection.objective import GreedyObjective
 from poolwise.selection.row_cache import DeviationCache
 from poolwise.selection.task import Task
@@ -50,9 +48,6 @@ _KEPT = 1000
 # A point is first compared with this many picks, and then with this many times those that it has seen. Fewer would
 # waste fewer pairs on points that are soon out, but each round has a fixed cost.
 _FIRST_PAIRS, _GROWTH = 2, 2
-
-# One matrix product for a point and this many consecutive picks is faster than one per pair.
-_MANY = 16
 
 
 class PairwiseRedundancy(GreedyObjective):
@@ -80,7 +75,6 @@ class PairwiseRedundancy(GreedyObjective):
         self._picks = np.empty(0, np.int64)
         empty = torch.empty(0, K, C, dtype=task.predictions.dtype)
         self._picked = Deviations(empty, empty[:, 0])
-        self._side_by_side = torch.empty(K, 0, C, dtype=task.predictions.dtype)  # the same ratios, ordered by sample
         self._block = max(1, budget.block_rows(C * C * 4, task.memory))
 
     def start(self) -> Array:
@@ -107,11 +101,9 @@ class PairwiseRedundancy(GreedyObjective):
         count = len(self._picks)
         if count == len(self._picked):
             self._picked = self._picked.padded(max(64, 2 * count))
-            self._side_by_side = self._picked.ratios.transpose(0, 1).contiguous()
         row = self._cache.take(np.array([index]))
         self._know_self(np.array([index]))
         self._picked.ratios[count], self._picked.means[count] = row.ratios[0], row.means[0]
-        self._side_by_side[:, count] = row.ratios[0]
         self._picks = np.append(self._picks, index)
         self.rows = self._cache.rows_read
 
@@ -170,40 +162,15 @@ class PairwiseRedundancy(GreedyObjective):
         self._seen_N[indices_n] += counts_n
 
     def _evaluate(self, indices_n: Array, point_p: Array, pick_p: Array) -> Array:
-        """`[p]` what pairs count for: of point `indices_n[point_p]` with pick number `pick_p`.
-
-        Pairs of one point must follow each other, with the picks in the order of picking.
-        """
+        """`[p]` what pairs count for: of point `indices_n[point_p]` with pick number `pick_p`."""
         self._know_self(indices_n)
         slots_n = self._cache.slots(indices_n)
         values_p = np.empty(len(point_p))
-        rest_p = np.ones(len(point_p), bool)
-        for part in self._long_runs(point_p, pick_p):
-            first, last = int(pick_p[part.start]), int(pick_p[part.stop - 1])
-            values_p[part] = self._with_consecutive(slots_n[point_p[part.start]], first, last + 1).numpy()
-            rest_p[part] = False
-        rest = np.flatnonzero(rest_p)
-        for start in range(0, len(rest), self._block):
-            some = rest[start : start + self._block]
-            values_p[some] = aligned(self._points(slots_n[point_p[some]]), self._picks_at(pick_p[some])).numpy()
+        for start in range(0, len(point_p), self._block):
+            part = slice(start, start + self._block)
+            values_p[part] = aligned(self._points(slots_n[point_p[part]]), self._picks_at(pick_p[part])).numpy()
         self.pairs += len(point_p)
         return self._overlap(values_p, indices_n[point_p], self._picks[pick_p])
-
-    def _long_runs(self, point_p: Array, pick_p: Array) -> list[slice]:
-        """Pairs of one point with many consecutive picks: one matrix product each."""
-        if len(point_p) <= _MANY:
-            return []
-        breaks = np.flatnonzero((np.diff(point_p) != 0) | (np.diff(pick_p) != 1)) + 1
-        edges = [0, *breaks.tolist(), len(point_p)]
-        runs = [(start, stop) for start, stop in itertools.pairwise(edges) if stop - start > _MANY]
-        step = self._block
-        return [slice(i, min(i + step, stop)) for start, stop in runs for i in range(start, stop, step)]
-
-    def _with_consecutive(self, slot: int, first: int, stop: int) -> Tensor:
-        """`[m]` information of the point in a slot with picks number `first` to `stop - 1`."""
-        K, _, C = self._side_by_side.shape
-        columns_K_mC = self._side_by_side.view(K, -1)[:, first * C : stop * C]
-        return one_with_many(self._cache.store[slot : slot + 1], columns_K_mC, self._picked.means[first:stop])
 
     def _points(self, slots_p: Array) -> Deviations:
         return self._cache.store.take(torch.from_numpy(slots_p))
