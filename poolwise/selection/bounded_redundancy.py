@@ -39,8 +39,8 @@ _TRIAL, _REAL_SHARE = 200, 0.78
 # Prices in units of one logarithm of a pair, about 6 ns here: what a pair costs beside its C² logarithms, and a row of
 # moments for each product of two coordinates and a class, and for each column. Fitted to K = 5 to 20 and C = 2 to 100.
 _PER_PAIR, _PER_PRODUCT, _PER_COLUMN = 25, 1.25, 1.25
-# Where moments cost more than a pair, or pairs are cheap, bounds pay only if a point can be compared with this many times
-# as many picks: with 10 to 100 classes and batches of 40 to 100, selection was 0.7 to 1.5 times as fast with them.
+# Where moments cost more than a pair, or pairs are cheap, bounds pay only if a point can be compared with many times
+# as many picks as that: with 10 to 100 classes and batches of 40 to 100, selection was 0.7 to 1.5 times as fast with them.
 _MANY_TIMES = 150
 # The most points whose bounds are brought up to date at every pick.
 _WATCHED = 4096
