@@ -40,7 +40,7 @@ _TRIAL, _REAL_SHARE = 200, 0.78
 # moments for each product of two coordinates and a class, and for each column. Fitted to K = 5 to 20 and C = 2 to 100.
 _PER_PAIR, _PER_PRODUCT, _PER_COLUMN = 25, 1.25, 1.25
 # Where moments cost more than a pair, or pairs are cheap, bounds pay only if a point can be compared with many times
-# as many picks as that: with 10 to 100 classes and batches of 40 to 100, selection was 0.7 to 1.5 times as fast with them.
+# as many picks as that: with 10 to 100 classes and batches of 40 to 100, selection was 0.7 to 1.5 times as fast.
 _MANY_TIMES = 150
 # The most points whose bounds are brought up to date at every pick.
 _WATCHED = 4096
