@@ -13,6 +13,7 @@ from paper.study.claims import RunTimes
 from paper.study.compare import Records
 from paper.study.files import what_was_run
 from poolwise.experiments import read_config
+from poolwise.experiments.records import RunRecord
 from poolwise.experiments.search import read_runs
 from poolwise.reports.advice import EVIDENCE
 from poolwise.reports.archive import SUFFIX, read_archive, write_archive
@@ -23,16 +24,24 @@ ARCHIVES = ("quick", "ablation", "coverage", "fixed", "judging")
 
 
 def collect(runs: Path, name: str) -> Path:
-    """Put the finished runs of a folder into an archive, in place of what it had.
+    """Put the finished runs of a folder into an archive, in place of the same runs that it had.
+
+    Runs of a study are made in several places and at several times, so other runs stay. To begin anew, delete the
+    archive first.
 
     Args:
         runs: the folder that the experiments wrote to.
         name: one of `ARCHIVES`.
     """
-    finished = [run for found in read_runs(runs).values() for run in found if run.finished]
     path = must_exist(RECORDS) / f"{name}{SUFFIX}"
-    write_archive(finished, path)
+    known = {_key(run): run for run in (read_archive(path) if path.exists() else ())}
+    known |= {_key(run): run for found in read_runs(runs).values() for run in found if run.finished}
+    write_archive([known[key] for key in sorted(known)], path)
     return path
+
+
+def _key(run: RunRecord) -> tuple[str, str, int]:
+    return run.setting.experiment, run.label, run.seed
 
 
 def make_page() -> Path:
