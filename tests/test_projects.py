@@ -135,7 +135,7 @@ class TestLoop:
 
     def test_batches_are_chosen_by_features_unless_a_model_takes_texts(self, monkeypatch):
         true = tickets(60)
-        Path("mine.py").write_text(
+        Path("counting.py").write_text(
             "import poolwise as pw\nfrom sklearn.feature_extraction.text import CountVectorizer\n"
             "from sklearn.naive_bayes import MultinomialNB\nfrom sklearn.pipeline import make_pipeline\n"
             "def make(examples, classes):\n"
@@ -156,7 +156,7 @@ class TestLoop:
         monkeypatch.setattr("poolwise.labelling.training._ALL_COVERED", 50)
         monkeypatch.setattr("poolwise.labelling.training._SAMPLE", 20)  # of so many items, a sample is covered
         label(10)
-        label(10, model="mine:make")
+        label(10, model="counting:make")
         assert chosen[1:] == ["local-herding", "local-herding", "posterior-coverage"]
 
     def test_images_of_which_some_cannot_be_read(self):

@@ -150,8 +150,10 @@ def test_nothing_about_a_run_is_left_to_defaults(file):
     assert set(values["acquisition"]) == {"methods", "initial_per_class", "batch_size", "labels"}
     for method in values["acquisition"]["methods"]:
         # How gains are evaluated changes no pick, and pairs are for the sum only. Labelled points cover nothing unless
-        # told to, which no file here does: the runs were made before there was a choice.
-        needless = {"engine", "evaluation", "labelled"} | (set() if method.get("redundancy") == "sum" else {"pairs"})
+        # told to, and all targets are covered unless there is a sample, which no file here has: the runs were made
+        # before there was a choice.
+        needless = {"engine", "evaluation", "labelled", "sample"}
+        needless |= set() if method.get("redundancy") == "sum" else {"pairs"}
         assert {"name", "label", *registry.find(method["name"]).parameters} - needless <= set(method)
 
 

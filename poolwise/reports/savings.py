@@ -44,7 +44,7 @@ def monotone(curve_L: Array) -> Array:
 
     Example:
         >>> import numpy as np
-        >>> monotone(np.array([0.5, 0.7, 0.6, 0.8])).tolist()
+        >>> monotone(np.array([0.5, 0.7, 0.6, 0.8])).round(2).tolist()
         [0.5, 0.65, 0.65, 0.8]
     """
     return np.asarray(isotonic_regression(curve_L).x)

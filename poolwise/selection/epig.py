@@ -33,6 +33,7 @@ class ExpectedInformation(GreedyObjective):
         self._sums = TargetSums.of(self._targets)
         self._tight_N = np.zeros(len(task.predictions), bool)
         self._known_N = np.full(len(task.predictions), np.nan)
+        self._judged: dict[int, float] = {}
 
     def start(self) -> Array:
         """Loose upper bounds, from one pass over the pool."""
@@ -57,8 +58,10 @@ class ExpectedInformation(GreedyObjective):
         return self._known_N[indices_n]
 
     def judge(self, index: int) -> float:
-        """The score of one point, computed for it alone."""
-        return float(expected_information(self._rows(np.array([index])), self._targets)[0])
+        """The score of one point, computed for it alone and kept: points that are tied are judged at every pick."""
+        if index not in self._judged:
+            self._judged[index] = float(expected_information(self._rows(np.array([index])), self._targets)[0])
+        return self._judged[index]
 
     def add(self, index: int) -> None:
         """Nothing changes."""
