@@ -1,7 +1,7 @@
 """Coverage in numbers: against the version before, and against packages that maximise the same sum.
 
 The tasks are part of `python -m benchmarks.rules`. A facility-location package is given the matrix of similarities;
-making it is not part of its time, but it is resident beside the input, so a column of memory is given for it as well.
+making it is not part of its time.
 """
 
 from collections.abc import Callable, Iterator
