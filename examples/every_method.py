@@ -31,6 +31,10 @@ posterior.fit(pool.labelled_examples(), seed=0)
 predictions = posterior.predict(pool.unlabelled_examples(), embeddings=True)
 predictions = predictions.with_embeddings(labelled_embeddings=posterior.embed(pool.labelled_examples()))
 known = {"labelled_predictions": posterior.predict(pool.labelled_examples()), "labels": pool.labels}
+# Methods that calibrate want to know how good a model is on labels that it was not trained on: one of each class here.
+posterior.fit((pool.data.inputs[first[::2]], digits.target[first[::2]]), seed=1)
+known["held_out_predictions"] = posterior.predict(pool.data.inputs[first[1::2]])
+known["held_out_labels"] = digits.target[first[1::2]]
 bald = pw.scores.bald(predictions)
 
 print(f"{'method':20} {'mean BALD':>10} {'information':>16} {'classes':>8} {'saturated at':>13}")

@@ -38,6 +38,8 @@ class Given:
             "labelled_embeddings": np.asarray(features(self.labelled, h.shape[1], seed=1), h.dtype),
             "labelled_predictions": pool(self.labelled, K, C, seed=1) if self.labelled else np.empty((0, K, C)),
             "labels": np.arange(self.labelled) % C if self.labels is None else self.labels,
+            "held_out_predictions": pool(self.labelled, K, C, seed=2) if self.labelled else np.empty((0, K, C)),
+            "held_out_labels": np.arange(self.labelled) % C if self.labels is None else self.labels,
         }
         own = METHODS[method]
         if "configurations" in own.parameters:

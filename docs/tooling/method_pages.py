@@ -21,12 +21,16 @@ _LABELLED = {
     "labelled_embeddings": "rng.normal(size=(30, 16))  # the same features of 30 points that are labelled already",
     "labelled_predictions": "pw.Predictions.from_logits(rng.normal(size=(30, 10, 4)))  # and their predictions",
     "labels": "rng.integers(0, 4, 30)  # and their classes",
+    "held_out_predictions": "pw.Predictions.from_logits(rng.normal(size=(6, 10, 4)))  # of labels held out",
+    "held_out_labels": "rng.integers(0, 4, 6)  # and their classes",
 }
 _FLAGS = {
     "embeddings": " --embeddings features.npy",
     "labelled_embeddings": " --labelled-embeddings labelled-features.npy",
     "labelled_predictions": " --labelled-predictions labelled-preds.npy",
     "labels": " --labels labels.csv",
+    "held_out_predictions": " --held-out-predictions held-out-preds.npy",
+    "held_out_labels": " --held-out-labels held-out.csv",
 }
 
 

@@ -43,15 +43,16 @@ def read_ids(given: str, N: int) -> list[str]:
     return [_text(value) for value in column.values]
 
 
-def read_labels(given: str) -> "Array":
+def read_labels(given: str, option: str = "--labels") -> "Array":
     """`[L]` labels as whole numbers: a text file with one per line, an array, or a column, as in `train.csv:label`.
 
     Args:
         given: the file, with `:COLUMN` if it has several columns and none is called `label`.
+        option: the option that names it, for errors.
     """
     import numpy as np
 
-    column = _pick(*_open(given, "--labels"), ("label", "labels"), "--labels")
+    column = _pick(*_open(given, option), ("label", "labels"), option)
     texts = [_text(value) for value in column.values]
     numbers = [_whole(text) for text in texts]
     wrong = next((row for row, number in enumerate(numbers) if number is None or number < 0), None)

@@ -58,6 +58,13 @@ def select(
             help="Their labels as numbers from 0, one per row of a .npy, .csv, .txt or .parquet file.",
         ),
     ] = None,
+    held_out_predictions: Annotated[
+        Path | None,
+        typer.Option(help="Predictions [H, K, C] of labelled examples by a model that was trained without them."),
+    ] = None,
+    held_out_labels: Annotated[
+        str | None, typer.Option(metavar="FILE[:COLUMN]", help="The labels of those examples, in the form of --labels.")
+    ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(
@@ -139,13 +146,17 @@ def select(
             validate=False,
         )
         known: dict[str, Any] = {}
-        if labelled_predictions is not None:
-            form: dict[str, Any] = (
-                {} if labelled_predictions.is_dir() else {"kind": kind, "layout": layout or "NKC", "key": key}
-            )
-            known["labelled_predictions"] = Predictions.open(labelled_predictions, samples=samples, **form)
+        for name, path in (
+            ("labelled_predictions", labelled_predictions),
+            ("held_out_predictions", held_out_predictions),
+        ):
+            if path is not None:
+                form: dict[str, Any] = {} if path.is_dir() else {"kind": kind, "layout": layout or "NKC", "key": key}
+                known[name] = Predictions.open(path, samples=samples, **form)
         if labels is not None:
             known["labels"] = read_labels(labels)
+        if held_out_labels is not None:
+            known["held_out_labels"] = read_labels(held_out_labels, "--held-out-labels")
         if ids is not None:
             pool = pool.with_ids(read_ids(ids, len(pool)))
         left_out = read_excluded(exclude, exclude_by, pool.ids, len(pool)) if exclude else None

@@ -15,6 +15,7 @@ from poolwise.errors import StateError
 from poolwise.learning.answers import Answers
 from poolwise.learning.current import Current
 from poolwise.learning.features import Features, FeaturesLike
+from poolwise.learning.held_out import predict_held_out
 from poolwise.learning.loading import arguments
 from poolwise.learning.made_by import MadeBy
 from poolwise.learning.model import Model, PosteriorLike
@@ -280,9 +281,17 @@ class ActiveLearner(Answers):
             classes=self.agreement,
             memory=self._memory,
             report=self._report,
+            held_out=lambda: predict_held_out(
+                self._model,
+                self.pool,
+                self._validation or self.pool.validation_examples(),
+                seed=child_seed(self.seed, "held out", trained.round),
+                memory=self._memory,
+                report=self._report,
+            ),
         )
         agreement = self._now.note_classes(asked.classes, self.pool.unlabelled, len(self.pool), trained.round)
-        seconds = {**trained.seconds, **asked.seconds}
+        seconds = {**asked.seconds, "train": trained.seconds["train"] + asked.seconds["train"]}
         query = self._signed(asked.query, self._method.reference, self.posterior)
         return query, replace(trained, seconds=seconds, agreement=agreement, tracked=self.agreement)
 

@@ -10,6 +10,7 @@ from poolwise.data.examples import Examples, Subset
 from poolwise.data.pool import Pool
 from poolwise.errors import LabelError, ParameterError, StateError, TrainingError
 from poolwise.posteriors.posterior import Posterior
+from poolwise.posteriors.protocol import untrained
 from poolwise.progress import Report
 
 PosteriorLike = Posterior | Callable[[int], Posterior]
@@ -58,6 +59,10 @@ class Model:
         if self._function is not None and classes != self.classes:
             self.posterior = self._made(classes)
         self.classes = classes
+
+    def untrained(self) -> Posterior:
+        """A posterior like this one that has not seen any label."""
+        return untrained(self.posterior) if self._function is None else self._made(self.classes)
 
     def fit(self, pool: Pool, validation: Examples | None, *, seed: int, report: Report) -> None:
         """Train on what is labelled; if that fails, the model is the one of before.

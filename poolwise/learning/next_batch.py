@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -79,7 +79,7 @@ class Asked:
     Attributes:
         query: the examples.
         classes: `[n]` the class that the model predicts for each unlabelled example, where that was wanted.
-        seconds: time taken to predict and to select.
+        seconds: time taken to train on a part of the labels, to predict and to select.
     """
 
     query: Query
@@ -99,6 +99,7 @@ def ask(
     classes: bool,
     memory: int | str,
     report: Report,
+    held_out: Callable[[], Mapping[str, Any]],
 ) -> Asked:
     """Predict what is unlabelled, as far as the method needs it, and select from it.
 
@@ -113,6 +114,7 @@ def ask(
         classes: whether the predicted classes of all unlabelled examples are wanted.
         memory: working memory.
         report: told about progress.
+        held_out: trains on a part of the labels and predicts the others, see `predict_held_out`.
     """
     started = time.perf_counter()
     unlabelled, examples = pool.unlabelled, pool.unlabelled_examples()
@@ -137,6 +139,10 @@ def ask(
         known["labelled_predictions"] = posterior.predict(pool.labelled_examples(), memory=memory)
     if "labels" in needs:
         known["labels"] = pool.labels
+    before = time.perf_counter()
+    if needs & {"held_out_predictions", "held_out_labels"}:
+        known |= held_out()
+    again = time.perf_counter() - before
     found = score_pool(predictions, lambda block: block.probs.mean(1).argmax(1).double()) if classes else None
     predicted = time.perf_counter()
     batch = select(
@@ -153,7 +159,7 @@ def ask(
     return Asked(
         Query(unlabelled[batch.indices], batch.scores, diagnostics),
         None if found is None else found.astype(np.int64),
-        {"predict": predicted - started, "select": time.perf_counter() - predicted},
+        {"train": again, "predict": predicted - started - again, "select": time.perf_counter() - predicted},
     )
 
 

@@ -84,6 +84,8 @@ class Query(PickedPoints):
         arrays: dict[str, Any] = {
             name: np.array(saved[name]) for name in ("information", "standard_error") if saved and saved[name]
         }
+        if saved and saved.get("notes"):
+            arrays["notes"] = tuple(saved["notes"])
         if saved and saved.get("prefilter"):
             arrays["prefilter"] = Prefilter(**saved["prefilter"])
         if saved and saved.get("traffic"):

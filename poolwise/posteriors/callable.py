@@ -43,6 +43,10 @@ class CallablePosterior(BasePosterior):
             self._model = self._fit(inputs, labels_n, seed)
         return self
 
+    def untrained(self) -> Self:
+        """A copy that starts anew when it is fitted."""
+        return type(self)(self._predict, self._fit, self._embed, self.outputs)
+
     def sample(self, inputs: Any) -> Any:
         """Call `predict(inputs)`, or `predict(model, inputs)`."""
         return self._predict(*self._arguments(inputs))

@@ -6,6 +6,7 @@ the same model for every example. The features in front of the layer are compute
 product gives the logits of all samples.
 """
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, Self, get_args
 
@@ -185,6 +186,12 @@ class Laplace(BasePosterior):
             raise ParameterError(f"the saved state has {len(drawn)} samples, and this Laplace has {self.samples}.")
         self._trained.load_state(state["network"])
         super().load_state(state)
+
+    def untrained(self) -> Self:
+        """A copy that starts anew when it is fitted."""
+        other = copy.copy(self)
+        other._trained = self._trained.untrained()
+        return other
 
     def on(self, device: str | torch.device) -> Self:
         """A copy whose network is on another device, `"auto"` for a GPU if there is one."""

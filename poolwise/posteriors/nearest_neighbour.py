@@ -21,7 +21,7 @@ from poolwise.data.examples import as_examples, needed_labels
 from poolwise.errors import LabelError, ParameterError, ShapeError, StateError
 from poolwise.models.checks import count
 from poolwise.posteriors.base import BasePosterior
-from poolwise.posteriors.protocol import Posterior, placed
+from poolwise.posteriors.protocol import Posterior, placed, untrained
 from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
 
@@ -177,6 +177,10 @@ class NearestNeighbour(BasePosterior):
         """Restore a saved state."""
         self.posterior.load_state(state["posterior"])
         super().load_state(state)
+
+    def untrained(self) -> Self:
+        """A copy that starts anew when it is fitted."""
+        return type(self)(untrained(self.posterior), self.neighbours, self.temperature)
 
     def on(self, device: str | torch.device) -> Self:
         """A copy whose posterior is on another device."""

@@ -86,7 +86,7 @@ class NetworkPosterior:
         self._training, self._train_members, self._threads = training or Training(), _how(train_members, way), threads
         self._warm_start, self._device, self._seed = warm_start, choose_device(device), seed
         self._outputs: Outputs = outputs
-        self.networks: list[nn.Module] = [model] if isinstance(model, nn.Module) and members == 1 else []
+        self.networks: list[nn.Module] = self._given()
         self.outcomes: list[Outcome] = []
 
     def __repr__(self) -> str:
@@ -172,6 +172,12 @@ class NetworkPosterior:
             networks.append(self._placed(network).eval())
         self.networks = networks
 
+    def untrained(self) -> Self:
+        """A copy that starts anew when it is fitted, also with `warm_start`."""
+        other = copy.copy(self)
+        other.networks, other.outcomes = other._given(), []
+        return other
+
     def on(self, device: str | torch.device) -> Self:
         """A copy on another device, `"auto"` for a GPU if there is one: to send to another machine, or to use there."""
         other = copy.copy(self)
@@ -183,6 +189,10 @@ class NetworkPosterior:
         if not self.networks:
             raise StateError(f"{type(self).__name__} has no networks yet. Call fit(data) first.")
         return shared.Sampler(self.networks, self._masks, self._seed, self._device, self._outputs)
+
+    def _given(self) -> list[nn.Module]:
+        """What can predict before anything is fitted: the network, where one was given."""
+        return [self._model] if isinstance(self._model, nn.Module) and self._members == 1 else []
 
     def _make(self, seed: int) -> nn.Module:
         return copy.deepcopy(self._model) if isinstance(self._model, nn.Module) else build(self._model, seed)

@@ -1,10 +1,12 @@
 """What every posterior does: five methods, and nothing else is asked of one."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any, Protocol, Self, runtime_checkable
 
 from poolwise import budget
 from poolwise.arrays import Array
+from poolwise.errors import StateError
 from poolwise.predictions import Predictions
 from poolwise.progress import Report, silent
 
@@ -16,9 +18,10 @@ class Posterior(Protocol):
     Any object with these five methods is a posterior. `BasePosterior` has all but two of them, and
     `poolwise.testing.check_posterior` tests the promises made here.
 
-    One method is optional: `on(device)`, a copy of the posterior on another device. It is called before a posterior is
-    sent to another machine. One attribute is optional: `embeds_inputs = True` says that `embed` returns nothing but the
-    inputs.
+    Two methods are optional. `on(device)` is a copy of the posterior on another device: it is called before a posterior
+    is sent to another machine. `untrained()` is a copy that has learnt nothing, where `copy.deepcopy` will not do: it
+    is called for the methods that calibrate. One attribute is optional: `embeds_inputs = True` says that `embed`
+    returns nothing but the inputs.
 
     Example:
         >>> import poolwise as pw
@@ -42,6 +45,20 @@ class Posterior(Protocol):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore a saved state."""
+
+
+def untrained(posterior: Posterior) -> Posterior:
+    """A copy of a posterior whose `fit` starts anew."""
+    own = getattr(posterior, "untrained", None)
+    try:
+        made: Posterior = copy.deepcopy(posterior) if own is None else own()
+    except Exception as error:  # whatever a model refuses to be copied by
+        raise StateError(
+            f"{type(posterior).__name__} cannot be copied ({type(error).__name__}: {error}), and a second model is to "
+            "be trained on a part of the labels. Give it a method untrained() that returns a new one, or choose a "
+            "method, or parameters such as calibrate=False, that do not need predictions of labels held out."
+        ) from error
+    return made
 
 
 def placed(posterior: Posterior, device: str) -> Posterior:

@@ -241,6 +241,12 @@ class SWAG(NetworkPosterior):
         if self.mean is not None:
             self.mean.load_state_dict(state["mean"])
 
+    def untrained(self) -> Self:
+        """A copy that starts anew when it is fitted."""
+        other = super().untrained()
+        other._trained, other.networks = self._trained.untrained(), []
+        return other
+
     def on(self, device: str | torch.device) -> Self:
         """A copy on another device, `"auto"` for a GPU if there is one."""
         other = super().on(device)

@@ -79,6 +79,7 @@ class Diagnostics:
         traffic: what was moved between machines; None where the predictions are on this one.
         features: which features a learner gave to the method: `"network"`, `"fixed"`, `"array"` or `"function"`, and
             why, if that was not what the method prefers. None where it read none, or there was no learner.
+        notes: what the method chose by itself, each in a line, such as the temperature of `uherding`.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -99,6 +100,7 @@ class Diagnostics:
     prefilter: Prefilter | None = None
     traffic: Traffic | None = None
     features: str | None = None
+    notes: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Diagnostics):
@@ -125,6 +127,7 @@ class Diagnostics:
             lines.append(str(self.traffic))
         if self.features is not None:
             lines.append(f"features: {self.features}")
+        lines += self.notes
         lines.append(self._about_saturation())
         return "\n".join(lines)
 
@@ -152,6 +155,7 @@ class Diagnostics:
         """Plain numbers and lists, for JSON."""
         plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
         nested = {"prefilter": self.prefilter, "traffic": self.traffic}
+        plain["notes"] = list(self.notes)
         return {**plain, **{name: None if value is None else asdict(value) for name, value in nested.items()}}
 
 

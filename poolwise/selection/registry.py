@@ -37,8 +37,9 @@ class Method:
         summary: what it is, in a line.
         formula: what it maximises or samples from.
         paper: where it comes from.
-        needs: what it uses of `"predictions"`, `"embeddings"`, `"labelled_embeddings"`, `"labelled_predictions"` and
-            `"labels"`; `"labels if calibrate"` and `"embeddings if kernel=product"` depend on a parameter.
+        needs: what it uses of `"predictions"`, `"embeddings"`, `"labelled_embeddings"`, `"labelled_predictions"`,
+            `"labels"`, `"held_out_predictions"` and `"held_out_labels"`; `"labels if calibrate"` and
+            `"embeddings if kernel=product"` depend on a parameter.
         parameters: its own parameters by name.
         stochastic: whether the seed changes the batch.
         function: what selects: a function, or a subclass of `GreedyObjective`.
@@ -163,9 +164,9 @@ def method(
         summary: what it is, in a line; by default the first line of the docstring.
         formula: what it maximises or samples from.
         paper: where it comes from.
-        needs: what it uses of `"predictions"`, `"embeddings"`, `"labelled_embeddings"`, `"labelled_predictions"` and
-            `"labels"`. `"labels if calibrate"` says that it does so if the parameter `calibrate` is true, and
-            `"embeddings if kernel=product"` if `kernel` is `"product"`.
+        needs: what it uses of `"predictions"`, `"embeddings"`, `"labelled_embeddings"`, `"labelled_predictions"`,
+            `"labels"`, `"held_out_predictions"` and `"held_out_labels"`. `"labels if calibrate"` says that it does so
+            if the parameter `calibrate` is true, and `"embeddings if kernel=product"` if `kernel` is `"product"`.
         stochastic: whether the seed changes the batch.
         parameters: what each of its parameters does; by default what the docstring says under `Args:`.
         bound: from a task and the method's parameters to `[N]` numbers that no gain of a point is ever above. It lets

@@ -62,6 +62,8 @@ def select(
     labelled_embeddings: ArrayOrTensor | None = None,
     labelled_predictions: ArrayOrTensor | Predictions | None = None,
     labels: ArrayOrTensor | None = None,
+    held_out_predictions: ArrayOrTensor | Predictions | None = None,
+    held_out_labels: ArrayOrTensor | None = None,
     memory: int | str = budget.DEFAULT,
     information: bool | None = None,
     report: Report = silent,
@@ -84,6 +86,9 @@ def select(
         labelled_embeddings: `[L, D]` features of the points that are labelled already.
         labelled_predictions: `[L, K, C]` log-probabilities of those points, or a `Predictions` object.
         labels: `[L]` their classes, as numbers from 0 to C - 1.
+        held_out_predictions: `[H, K, C]` log-probabilities of some labelled points by a model that was trained without
+            them, as in cross-validation, for the methods that calibrate. `[0, K, C]` says that there are none.
+        held_out_labels: `[H]` the classes of those points.
         memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
         information: whether to estimate the joint information of the batch; by default unless it would take long.
         report: called with (stage, done, total) as the work proceeds.
@@ -107,8 +112,8 @@ def select(
     )
     if embeddings is not None or labelled_embeddings is not None:
         pool = pool.with_embeddings(embeddings, labelled_embeddings)
-    known = read_labelled(pool, labelled_predictions, labels)
-    check_inputs(chosen_method.name, chosen_method.inputs(checked), pool, known)
+    known = read_labelled(pool, labelled_predictions, labels, held_out_predictions, held_out_labels)
+    check_inputs(chosen_method.name, chosen_method.inputs(checked), pool, known, chosen_method.needs)
     _check_batch_size(batch_size, pool.shape)
     allowed = not_excluded(exclude, len(pool), batch_size)
     space, before = budget.parse(memory), pool.traffic
@@ -122,6 +127,8 @@ def select(
         report,
         labels=known.labels,
         labelled_predictions=known.predictions,
+        held_out_predictions=known.held_out_predictions,
+        held_out_labels=known.held_out_labels,
     )
     kept = prefilter(candidates, everything, chosen_method, checked)
     if kept is None:
@@ -150,6 +157,7 @@ def select(
         seconds=time.perf_counter() - started,
         prefilter=None if kept is None else kept.cost(picks, chosen_method),
         traffic=moved if (moved := pool.traffic - before).tasks else None,
+        notes=picks.notes,
     )
     lossy = diagnostics.prefilter is not None and diagnostics.prefilter.left_out and diagnostics.prefilter.lost != 0
     if lossy and not _silent.get():

@@ -28,6 +28,9 @@ class Task:
         positions: `[n]` positions of that part in the whole pool.
         labels: `[L]` classes of the points that are labelled already, or None.
         labelled_predictions: `[L, K, C]` predictions of those points, or None.
+        held_out_predictions: `[H, K, C]` predictions of some labelled points by a model that was trained without them,
+            or None.
+        held_out_labels: `[H]` classes of those, or None; none at all if no point could be held out.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -46,6 +49,8 @@ class Task:
     positions: Array | None = None
     labels: Array | None = None
     labelled_predictions: Predictions | None = None
+    held_out_predictions: Predictions | None = None
+    held_out_labels: Array | None = None
 
     @property
     def pool(self) -> Predictions:
@@ -92,6 +97,7 @@ class Picks:
         pairs: how many pairs of points were compared.
         rows: how many rows were read after the first pass over the pool.
         standard_error: `[B]` standard error of each gain, where gains are estimated by sampling.
+        notes: what the method chose by itself, each in a line, for the diagnostics.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -106,3 +112,4 @@ class Picks:
     pairs: int = 0
     rows: int = 0
     standard_error: Array | None = field(default=None)
+    notes: tuple[str, ...] = ()

@@ -3,8 +3,10 @@
 The coverage is `Σ_j u_j max_{i∈S∪L} k(x_i, x_j)` over the pool. L are the labelled points, which cover already. Two
 parameters adapt to the labels, so that the rule turns from coverage to uncertainty sampling as these grow.
 
-*Weights.* `u_j = 1 - margin_j` of the mean prediction, at the temperature that is calibrated best; 1 while nothing is
-labelled. Labelled points are not part of the pool, so they count for nothing.
+*Weights.* `u_j = 1 - margin_j` of the mean prediction, at the temperature with the least calibration error; 1 while
+nothing is labelled. The error is that of a model which was trained on a part of the labels, on the other labels: these
+are the held-out predictions. Where no label can be held out, the temperature is 1. Labelled points are not part of the
+pool, so they count for nothing.
 
 *Bandwidth.* `k = exp(-|x_i - x_j|² / σ²)` on features of length one, with σ the smallest distance between two labelled
 points; 1 while there are none, or if two have the same features.
@@ -39,8 +41,9 @@ BINS = 15
     formula="greedy max of Σ_j u_j max_{i∈S∪L} exp(-|x_i - x_j|² / σ²), u = 1 - margin, x of length one",
     paper="Bae, Oliveira, Sutherland: Uncertainty Herding: One Active Learning Method for All Label Budgets, ICLR 2025",
     parameters={
-        "calibrate": "Whether to take margins at the temperature with the least calibration error on the labelled "
-        "points, instead of as predicted.",
+        "calibrate": "Whether to take margins at the temperature with the least calibration error on labelled points "
+        "that were held out, instead of as predicted. A learner then trains a second model in each round, on a part "
+        "of the labels.",
         "bandwidth": "The width σ of the kernel: a number, or 'adaptive' for the smallest distance between two "
         "labelled points.",
         "sample": SAMPLE_HELP,
@@ -50,8 +53,8 @@ BINS = 15
         "predictions",
         "embeddings",
         "labelled_embeddings",
-        "labelled_predictions if calibrate",
-        "labels if calibrate",
+        "held_out_predictions if calibrate",
+        "held_out_labels if calibrate",
     ),
 )
 def uherding(
@@ -63,15 +66,26 @@ def uherding(
     evaluation: Evaluation = "lazy",
 ) -> Picks:
     """Select greedily; points that cover equally much are taken in the order of the pool."""
-    known = len(task.labelled_embeddings)
-    weights_N = None
-    if known:
-        temperature = 1.0
-        if calibrate and task.labelled_predictions is not None and task.labels is not None:
-            temperature = calibrated(task.labelled_predictions, task.labels)
+    weights_N, notes = None, []
+    if len(task.labelled_embeddings):
+        temperature, note = _temperature(task) if calibrate else (1.0, "temperature 1, as calibrate=False says")
         weights_N = task.scores(lambda block: margin_at(block.probs, temperature))
+        notes.append(note)
     width = adaptive_bandwidth(task.labelled_embeddings) if bandwidth == "adaptive" else float(bandwidth)
-    return herd(task, "uherding", width, weights_N, sample, evaluation)
+    picks = herd(task, "uherding", width, weights_N, sample, evaluation)
+    picks.notes = (*notes, f"bandwidth {width:.4g}")
+    return picks
+
+
+def _temperature(task: Task) -> tuple[float, str]:
+    """The temperature for the margins, and what to say of it."""
+    if task.held_out_predictions is None or task.held_out_labels is None:
+        return 1.0, "temperature 1: no label could be held out to calibrate it"
+    temperature, error, plain = calibrated(task.held_out_predictions, task.held_out_labels)
+    return temperature, (
+        f"temperature {temperature:.3g}: calibration error {error:.3f} on {len(task.held_out_labels)} labels that were "
+        f"held out, {plain:.3f} at temperature 1"
+    )
 
 
 def adaptive_bandwidth(embeddings_L_D: Array) -> float:
@@ -85,34 +99,27 @@ def margin_at(probs_n_K_C: Tensor, temperature: float) -> Tensor:
     return uncertainty.margin(_at(probs_n_K_C.mean(1), temperature)[:, None])
 
 
-def calibrated(predictions: Predictions, labels_L: Array) -> float:
-    """The temperature of the mean prediction with the least expected calibration error on labelled points.
-
-    It is fit on every other point, in the order of confidence, and judged on the rest: where it is no better there than
-    1, it is 1. It is 1 as well if every point is predicted right. Then the model has most likely been trained on these
-    points, and the smallest error, at temperature 0, says nothing about others. Predictions of each point by a model
-    that was trained without it, as in cross-validation, calibrate better.
+def calibrated(predictions: Predictions, labels_H: Array) -> tuple[float, float, float]:
+    """The temperature of the mean prediction with the least expected calibration error; of equal ones the nearest to 1.
 
     Args:
-        predictions: `[L, K, C]` of the labelled points.
-        labels_L: `[L]` their classes.
+        predictions: `[H, K, C]` of labelled points, by a model that was trained without them. A model is nearly always
+            right about what it was trained on, which would call for a temperature near 0 and says nothing about others.
+        labels_H: `[H]` their classes.
+    Returns:
+        The temperature, its calibration error, and that of temperature 1.
     """
-    sure_L_t, right_L = [], []
-    for start in range(0, len(labels_L), 1024):
-        places = np.arange(start, min(start + 1024, len(labels_L)))
-        mean_n_C = predictions.rows(places).probs.mean(1)
-        sure_L_t.append(np.stack([_at(mean_n_C, t).amax(1).numpy() for t in TEMPERATURES], 1))
-        right_L.append(mean_n_C.argmax(1).numpy() == labels_L[places])
-    sure, right = np.concatenate(sure_L_t), np.concatenate(right_L)
-    if right.all():
-        return 1.0
-    fit, judge = _halves(sure, right)
-    errors = [calibration_error(sure[fit, t], right[fit]) for t in range(len(TEMPERATURES))]
-    # The smallest error; of equal ones the nearest to 1.
-    best = min(range(len(TEMPERATURES)), key=lambda t: (errors[t], abs(np.log(TEMPERATURES[t]))))
-    unit = TEMPERATURES.index(1.0)
-    better = calibration_error(sure[judge, best], right[judge]) < calibration_error(sure[judge, unit], right[judge])
-    return TEMPERATURES[best] if better else 1.0
+    sure_H_t, right_H = [], []
+    for start in range(0, len(labels_H), 1024):
+        places = np.arange(start, min(start + 1024, len(labels_H)))
+        mean_n_C = predictions.rows(places).probs.mean(1).double()
+        sure_H_t.append(np.stack([_at(mean_n_C, t).amax(1).numpy() for t in TEMPERATURES], 1))
+        right_H.append(mean_n_C.argmax(1).numpy() == labels_H[places])
+    sure, right = np.concatenate(sure_H_t), np.concatenate(right_H)
+    errors = [calibration_error(sure[:, t], right) for t in range(len(TEMPERATURES))]
+    # Sums of the same points in another order differ by rounding, which must not decide.
+    best = min(range(len(TEMPERATURES)), key=lambda t: (round(errors[t], 9), abs(np.log(TEMPERATURES[t]))))
+    return TEMPERATURES[best], errors[best], errors[TEMPERATURES.index(1.0)]
 
 
 def calibration_error(confidence_n: Array, right_n: Array) -> float:
@@ -127,12 +134,3 @@ def calibration_error(confidence_n: Array, right_n: Array) -> float:
 def _at(probs_n_C: Tensor, temperature: float) -> Tensor:
     """`[n, C]` probabilities whose logarithms are divided by a temperature."""
     return probs_n_C if temperature == 1.0 else (probs_n_C.log() / temperature).softmax(1)
-
-
-def _halves(sure_L_t: Array, right_L: Array) -> tuple[Array, Array]:
-    """Positions of every other point in the order of confidence, and of the rest.
-
-    The split depends on no order of points or classes, and both halves have confident points and others.
-    """
-    order = np.lexsort((right_L, *sure_L_t.T))
-    return order[::2], order[1::2]

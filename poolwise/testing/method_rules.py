@@ -263,10 +263,12 @@ def _compare_order(subject: Subject, axis: int, what: str) -> None:
     for seed in range(2):
         order = np.random.default_rng(seed).permutation(x.shape[axis])
         known = subject.known(x)
-        if "labelled_predictions" in known:
-            known["labelled_predictions"] = np.ascontiguousarray(np.take(known["labelled_predictions"], order, axis))
-        if "labels" in known and axis == 2:
-            known["labels"] = np.argsort(order)[known["labels"]]
+        for name in ("labelled_predictions", "held_out_predictions"):
+            if name in known:
+                known[name] = np.ascontiguousarray(np.take(known[name], order, axis))
+        for name in ("labels", "held_out_labels"):
+            if name in known and axis == 2:
+                known[name] = np.argsort(order)[known[name]]
         moved = np.ascontiguousarray(np.take(x, order, axis))
         rule = f"the order of the {what} must not matter"
         expect_same(subject.select(moved, size, **known), expected, rule, f"Treat all {what} alike.")
@@ -302,6 +304,9 @@ def _labelled_sets(subject: Subject) -> None:
         cases["no labelled embeddings"] = {**nothing, "labelled_embeddings": features(0)}
     if "labels" in full:
         cases["labels of one class"] = {**full, "labels": np.zeros(9, np.int64)}
+    if "held_out_labels" in full:
+        nobody = {"held_out_predictions": pool(1, 5, 4)[:0], "held_out_labels": np.empty(0, np.int64)}
+        cases["no labelled point held out"] = {**full, **nobody}
     for kind, known in cases.items():
         for size in (1, 60):
             try:

@@ -94,6 +94,8 @@ class Subject:
             "labelled_embeddings": features(count, seed=1),
             "labelled_predictions": pool(count, K, C, seed=1),
             "labels": np.arange(count) % C,
+            "held_out_predictions": pool(count, K, C, seed=2),
+            "held_out_labels": np.arange(count) % C,
         }
         return {name: value for name, value in made.items() if name in needs}
 
