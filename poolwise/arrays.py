@@ -1,16 +1,22 @@
-"""From what a caller has (NumPy, PyTorch) to plain NumPy views, without a copy where none is needed."""
+"""From what a caller has (NumPy, PyTorch) to plain NumPy views, without a copy where none is needed.
 
+PyTorch is not imported here: it takes a second, and a value can only be a tensor if somebody has imported it before.
+"""
+
+import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from poolwise.errors import NotFiniteError, ShapeError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Array = np.ndarray[Any, np.dtype[Any]]
-ArrayOrTensor = npt.ArrayLike | torch.Tensor
+ArrayOrTensor = Union[npt.ArrayLike, "Tensor"]
 """What a caller may pass where an array is wanted: NumPy, a PyTorch tensor, nested lists."""
 Values = ArrayOrTensor | Sequence[Any]
 """One value per example, such as positions, ids, labels or names: an array, a tensor, a list, a column of a table."""
@@ -18,7 +24,12 @@ Values = ArrayOrTensor | Sequence[Any]
 _FLOATS = (np.float16, np.float32, np.float64)
 # Sums of squares of larger numbers leave the range of float64.
 _LARGEST = 1e100
-_TENSOR_FLOATS = (torch.float16, torch.float32, torch.float64)
+
+
+def is_tensor(value: object) -> "TypeGuard[Tensor]":
+    """Whether this is a tensor of PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def as_array(values: object, what: str) -> Array:
@@ -31,7 +42,7 @@ def as_array(values: object, what: str) -> Array:
         values: the array, tensor or nested list.
         what: what to call it in an error.
     """
-    array = _from_tensor(values, what) if isinstance(values, torch.Tensor) else _from_other(values, what)
+    array = _from_tensor(values, what) if is_tensor(values) else _from_other(values, what)
     if array.dtype.type not in _FLOATS:
         raise _wrong_type(what, array.dtype)
     unusual = any(stride < 0 or stride % array.itemsize for stride in array.strides) or not array.flags.aligned
@@ -40,10 +51,12 @@ def as_array(values: object, what: str) -> Array:
     return array
 
 
-def _from_tensor(values: torch.Tensor, what: str) -> Array:
+def _from_tensor(values: "Tensor", what: str) -> Array:
+    import torch
+
     if values.dtype == torch.bfloat16:
         values = values.detach().float()
-    if values.dtype not in _TENSOR_FLOATS:
+    if values.dtype not in (torch.float16, torch.float32, torch.float64):
         raise _wrong_type(what, values.dtype)
     try:
         array: Array = values.detach().cpu().resolve_neg().numpy()
@@ -67,14 +80,16 @@ def _from_other(values: object, what: str) -> Array:
 
 
 def _wrong_type(what: str, dtype: object) -> ShapeError:
-    advice = "x.float()" if isinstance(dtype, torch.dtype) else "x.astype('float32')"
+    advice = "x.float()" if str(dtype).startswith("torch.") else "x.astype('float32')"
     return ShapeError(
         f"{what} must be float16, float32 or float64, not {str(dtype)[:60]}. Convert them, for example with {advice}."
     )
 
 
-def as_view(array: Array) -> torch.Tensor:
+def as_view(array: Array) -> "Tensor":
     """A tensor on the memory of an array, which may be read-only: nothing in Poolwise writes to what it is given."""
+    import torch
+
     return torch.from_numpy(array if array.flags.writeable else np.asarray(_Alias(array)))
 
 

@@ -375,6 +375,21 @@ def test_help_imports_nothing_heavy() -> None:
     assert not {"torch", "numpy", "sklearn", "scipy", "pydantic", "pandas", "rich", "ray"} & {*done.stdout.split()}
 
 
+def test_labels_and_the_server_need_no_pytorch(tmp_path: Path) -> None:
+    (tmp_path / "texts.csv").write_text("id,text\n1,a good film\n2,a bad film\n")
+    (tmp_path / "labels.csv").write_text("id,label\n1,good\n")
+    code = """
+import sys
+from poolwise.labelling.project import Project
+import poolwise.labelling.server.running, poolwise.labelling.label_studio.syncing
+with Project.open("texts.csv", classes=["good", "bad"]) as project:
+    project.add("labels.csv"), project.status(), project.export("out.csv")
+print(*sorted({name.partition('.')[0] for name in sys.modules}))"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=True, cwd=tmp_path)
+    assert not {"torch", "sklearn", "scipy", "pandas", "ray"} & {*done.stdout.split()}
+
+
 # Absurd numbers and hostile files
 
 

@@ -166,7 +166,7 @@ def test_a_class_can_be_added_on_the_page(desk, page):
 def test_what_the_model_says_is_told_after_the_label_only(desk, page):
     import numpy as np
 
-    from poolwise.labelling.training import Predicted
+    from poolwise.labelling.predicted import Predicted
 
     probs = np.tile(np.array([0.25, 0.75], np.float32), (len(desk.items), 1))
     said = Predicted(1, ["cat", "dog"], desk.items.ids, probs, probs[:, 0])

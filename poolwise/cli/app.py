@@ -50,7 +50,12 @@ app = typer.Typer(
     \b
       poolwise select preds.npy -b 50
 
-    A folder of images or a table of texts to label, in a spreadsheet:
+    A folder of images or a table of texts to label, in the browser:
+
+    \b
+      poolwise label photos --classes cat,dog,bird
+
+    The same in a spreadsheet:
 
     \b
       poolwise next texts.csv -n 50 -o batch.csv --classes good,bad

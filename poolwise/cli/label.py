@@ -7,12 +7,20 @@ from typing import Annotated, Any
 import typer
 
 from poolwise.cli.app import app, showing_warnings
-from poolwise.cli.labelling import (
+from poolwise.cli.projects import (
+    ClassesOption,
     DataArgument,
     DatabaseOption,
+    EncoderOption,
+    EncodingOption,
+    HeldOutOption,
     IdOption,
+    MethodOption,
     ModelOption,
+    OriginalsOption,
     ProjectOption,
+    SeedOption,
+    SeparatorOption,
     TextOption,
     read_classes,
 )
@@ -22,10 +30,7 @@ from poolwise.errors import MissingInputError, ParameterError
 @app.command()
 def label(
     data: DataArgument,
-    classes: Annotated[
-        str | None,
-        typer.Option(help="The classes, as in cat,dog,bird; or a file with one per line. The page can add more."),
-    ] = None,
+    classes: ClassesOption = None,
     host: Annotated[
         str,
         typer.Option(
@@ -53,25 +58,16 @@ def label(
     ] = None,
     text: TextOption = None,
     id: IdOption = None,
-    originals: Annotated[
-        Path | None, typer.Option(help="What features were made from, in the same order: a folder or a table.")
-    ] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            help="What turns texts into numbers: minilm, tfidf, or a checkpoint; images: efficientnet (pretrained on "
-            "ImageNet) or patches."
-        ),
-    ] = None,
-    method: Annotated[str | None, typer.Option(help="How to select; see `poolwise methods`.")] = None,
+    originals: OriginalsOption = None,
+    encoder: EncoderOption = None,
+    method: MethodOption = None,
     model: ModelOption = None,
-    held_out: Annotated[
-        float | None,
-        typer.Option(help="The share of a batch that is drawn at random to measure the model; 0.2 by default."),
-    ] = None,
+    held_out: HeldOutOption = None,
+    separator: SeparatorOption = None,
+    encoding: EncodingOption = None,
     project: ProjectOption = None,
     database: DatabaseOption = None,
-    seed: Annotated[int | None, typer.Option(help="Root of all randomness; 0 by default.")] = None,
+    seed: SeedOption = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,7 +98,7 @@ def label(
         raise ParameterError("--certificate and --private-key belong together: give both.")
     settings: dict[str, Any] = {
         "text": text, "id": id, "originals": originals, "encoder": encoder, "method": method, "held_out": held_out,
-        "seed": seed, "twice": twice, "batch_size": batch_size,
+        "separator": separator, "encoding": encoding, "seed": seed, "twice": twice, "batch_size": batch_size,
     }  # fmt: skip
     with showing_warnings(quiet=False):
         try:

@@ -11,8 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poolwise.cli.app import CommandGroup, app, showing_warnings
-from poolwise.cli.labelling import DataArgument, DatabaseOption, IdOption, ModelOption, TextOption, read_classes
 from poolwise.cli.progress import bar, resumable
+from poolwise.cli.projects import (
+    DataArgument,
+    DatabaseOption,
+    EncoderOption,
+    HeldOutOption,
+    IdOption,
+    MethodOption,
+    ModelOption,
+    QuietOption,
+    SeedOption,
+    TextOption,
+    read_classes,
+)
 from poolwise.errors import MissingInputError, ParameterError
 
 if TYPE_CHECKING:
@@ -90,18 +102,13 @@ def label_studio(
     ] = None,
     text: TextOption = None,
     id: IdOption = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="What turns texts into numbers: minilm, tfidf, or a checkpoint.")
-    ] = None,
-    method: Annotated[str | None, typer.Option(help="How to select; see `poolwise methods`.")] = None,
+    encoder: EncoderOption = None,
+    method: MethodOption = None,
     model: ModelOption = None,
-    held_out: Annotated[
-        float | None,
-        typer.Option(help="The share of a batch that is drawn at random to measure the model; 0.2 by default."),
-    ] = None,
+    held_out: HeldOutOption = None,
     database: DatabaseOption = None,
-    seed: Annotated[int | None, typer.Option(help="Root of all randomness; 0 by default.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    seed: SeedOption = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Label in Label Studio: take what people said there, learn from it, and send the next batch.
 

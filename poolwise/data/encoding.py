@@ -32,8 +32,9 @@ ENCODED_LENGTH = 256
 # Tokens in a batch, padding included. Its largest intermediate result is then 12 MB in MiniLM and 25 MB in BERT.
 _TOKENS = 2_048
 
-# Texts in a block: they are sorted by length among themselves, and written to the disk together.
-_BLOCK = 2_048
+# Texts in a block: they are sorted by length among themselves, and written to the disk together. A processor takes some
+# ten seconds for a block, which is what a person waits between two reports, and what is lost if it is stopped.
+_BLOCK = 512
 
 
 class Encoder:
@@ -205,6 +206,7 @@ def _filled(
     first_U[rows_N[::-1]] = np.arange(len(rows_N))[::-1]
     with store.writing(use.fingerprint):
         missing = np.flatnonzero(~store.read(use.fingerprint, rows, values_U_D))
+        report("encoding", 0, len(missing))
         for start in range(0, len(missing), _BLOCK):
             part = missing[start : start + _BLOCK]
             values_U_D[part] = use(list(examples.batch(first_U[part])))

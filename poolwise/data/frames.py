@@ -8,9 +8,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
-from poolwise.arrays import Array
+from poolwise.arrays import Array, is_tensor
 from poolwise.errors import ParameterError, ShapeError
 
 _PACKAGES = {"pandas", "polars", "pyarrow"}
@@ -138,7 +137,7 @@ def _settled(array: Array) -> Array:
             return np.array(items)
         return np.array([np.nan if item is None else float(item) for item in items])
     if known and len(known) == len(items) and all(_is_cell(item) for item in known):
-        cells = [np.asarray(item.detach().cpu() if isinstance(item, Tensor) else item) for item in known]
+        cells = [np.asarray(item.detach().cpu() if is_tensor(item) else item) for item in known]
         if len({cell.shape for cell in cells}) == 1 and all(cell.dtype.kind in _NUMBERS for cell in cells):
             return np.stack(cells)
     settled = np.empty(len(items), object)
@@ -147,7 +146,7 @@ def _settled(array: Array) -> Array:
 
 
 def _is_cell(item: object) -> bool:
-    return isinstance(item, np.ndarray | Tensor) or is_column(item) or _is_numbers(item)
+    return isinstance(item, np.ndarray) or is_tensor(item) or is_column(item) or _is_numbers(item)
 
 
 def _is_numbers(item: object) -> bool:

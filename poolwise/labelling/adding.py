@@ -56,9 +56,9 @@ def plan(
     if conflicts and not replace:
         first = conflicts[0]
         raise LabelError(
-            f"{where}: {_many(conflicts, 'item')} labelled differently before: {_listed(conflicts)} ({first!r} is "
-            f"{before[first]!r}, and {given[first]!r} here). Pass replace=True to replace the earlier labels. Nothing "
-            "was stored."
+            f"{where}: {_many(conflicts, 'item')} labelled otherwise already: {_listed(conflicts)}. The label of "
+            f"{first!r} is {before[first]!r}, and {given[first]!r} here. Pass replace=True to replace the earlier "
+            "labels. Nothing was stored."
         )
     same = [name for name in given if before.get(name) == given[name]]
     new = [name for name in given if before.get(name) is None]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from poolwise.labelling.predicted import Predicted
 from poolwise.labelling.store import Current
 from poolwise.labelling.tables import write_table
-from poolwise.labelling.training import Predicted
 
 COLUMNS = ("id", "prediction", "probability", "uncertainty", "disagreement", "label")
 """The columns: what the model says, how probable it is, how uncertain the model is (the entropy of its prediction, 0 to

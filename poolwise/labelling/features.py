@@ -1,13 +1,10 @@
 """Fixed features of items: made once per item, kept in the project, and the same however often they are asked for."""
 
 import hashlib
-import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -204,14 +201,3 @@ def _kept(cache: Path, key: str) -> Array | None:
 def _keep(cache: Path, key: str, values: Array) -> None:
     with replacing(cache / f"{key}.npy") as file:
         np.save(file, values, allow_pickle=False)
-
-
-def text_array(texts: Sequence[str]) -> Array:
-    """Texts as bytes, to be kept in a file without pickle."""
-    return np.frombuffer(json.dumps(list(texts)).encode(), np.uint8)
-
-
-def texts_of(values: Array) -> list[str]:
-    """The texts in such an array."""
-    found: Any = json.load(io.BytesIO(values.astype(np.uint8).tobytes()))
-    return [str(text) for text in found]

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from poolwise.arrays import Array
     from poolwise.labelling.features import Features
     from poolwise.labelling.model import Model
+    from poolwise.labelling.predicted import Predicted
     from poolwise.labelling.status import Status
-    from poolwise.labelling.training import PlannedRound, Predicted
+    from poolwise.labelling.training import PlannedRound
 
 
 class Project:
@@ -355,7 +356,7 @@ class Project:
 
     def predicted(self) -> "Predicted | None":
         """What the newest model says about every item; None if there is no model."""
-        from poolwise.labelling.training import load_predicted
+        from poolwise.labelling.predicted import load_predicted
 
         last = next(iter(self.store.models(last=1)), None)
         return None if last is None else load_predicted(last, self.folder / "models")

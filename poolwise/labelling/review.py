@@ -1,26 +1,25 @@
 """Labels worth a second look.
 
 A model that has seen a label hardly ever contradicts it. So each label is compared with a model that has not: the
-labels are dealt into a few parts, and each part is predicted by a model trained on the others.
+labels are dealt into a few parts, and each part is predicted by a model trained on the others. The server only reads
+what was found, so PyTorch is imported when something is searched for.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from poolwise.arrays import Array
-from poolwise.data.examples import Subset
-from poolwise.data.pool import Pool
 from poolwise.errors import FileError
 from poolwise.labelling.project import Project
-from poolwise.labelling.training import PlannedRound, mean_probs
-from poolwise.learning.learner import ActiveLearner
 from poolwise.progress import silent
-from poolwise.seeding import child_seed, stream
 from poolwise.storage import read_json, write_json
+
+if TYPE_CHECKING:
+    from poolwise.labelling.training import PlannedRound
 
 REVIEW = "review.json"
 """The file in the cache of a project."""
@@ -145,7 +144,9 @@ def review(project: Project, going: Going = lambda: True) -> Review | None:
     return Review(doubts, twins, labels.last)
 
 
-def _doubts(work: PlannedRound, places: Array, numbers: Array, going: Going) -> list[Doubt] | None:
+def _doubts(work: "PlannedRound", places: Array, numbers: Array, going: Going) -> list[Doubt] | None:
+    from poolwise.seeding import child_seed, stream
+
     draw = stream(work.seed, "review", len(places))
     part = draw.permutation(np.arange(len(places)) % PARTS)
     probs = np.full((len(places), max(2, len(work.labels.classes))), np.nan)
@@ -167,7 +168,7 @@ def _doubts(work: PlannedRound, places: Array, numbers: Array, going: Going) -> 
     ]
 
 
-def predict_part(work: PlannedRound, places: Array, numbers: Array, wanted: Array, seed: int) -> Array:
+def predict_part(work: "PlannedRound", places: Array, numbers: Array, wanted: Array, seed: int) -> Array:
     """`[n, C]` mean probabilities of some items, by a model that is trained on some labels only.
 
     Args:
@@ -177,6 +178,11 @@ def predict_part(work: PlannedRound, places: Array, numbers: Array, wanted: Arra
         wanted: positions of the items to predict.
         seed: of the training.
     """
+    from poolwise.data.examples import Subset
+    from poolwise.data.pool import Pool
+    from poolwise.labelling.training import mean_probs
+    from poolwise.learning.learner import ActiveLearner
+
     examples = work.model.examples
     pool = Pool(examples, classes=max(2, len(work.labels.classes)))
     pool.label(places, numbers)

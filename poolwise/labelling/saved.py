@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from poolwise.arrays import Array
 from poolwise.labelling.project import Project
 from poolwise.labelling.review import PARTS, Going, predict_part, read_cached
-from poolwise.labelling.training import PlannedRound
 from poolwise.progress import silent
-from poolwise.seeding import child_seed, stream
 from poolwise.storage import write_json
+
+if TYPE_CHECKING:
+    from poolwise.labelling.training import PlannedRound
 
 SAVED = "saved.json"
 """The file in the cache of a project."""
@@ -77,6 +79,8 @@ def estimate_saved(project: Project, going: Going = lambda: True) -> Saved | Non
         project: the project.
         going: asked between two models; False stops, and None is returned.
     """
+    from poolwise.seeding import child_seed, stream
+
     work = project._round(silent)
     labels = work.labels
     count = len(labels.checked)
@@ -115,7 +119,7 @@ def estimate_saved(project: Project, going: Going = lambda: True) -> Saved | Non
     return Saved(random, chosen, goal, count, len(labels.trained))
 
 
-def _in_order(project: Project, work: PlannedRound) -> Array:
+def _in_order(project: Project, work: "PlannedRound") -> Array:
     """Numbers of the chosen labels, in the order in which they were given."""
     fold = project.store.fold()
     when = [fold.items[work.items.ids[place]].answers[-1].event for place in work.labels.trained.tolist()]

@@ -68,7 +68,8 @@ class Status:
 
     def _curve(self) -> list[str]:
         if not self.models:
-            return ["no model yet: it needs labels of at least two classes"]
+            several = sum(count > 0 for count in self.classes.values()) > 1
+            return ["no model yet: " + ("the next batch trains one" if several else "it needs labels of two classes")]
         said = [f"model {self.models[-1].number}: {self.models[-1].name}"]
         measured = [model for model in self.models if model.accuracy is not None]
         if not measured:

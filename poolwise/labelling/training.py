@@ -4,7 +4,6 @@ Each step is stored in one transaction when it is done, and files get their name
 Nothing else is kept between rounds: the same labels give the same model and the same batch.
 """
 
-import inspect
 import secrets
 import time
 import warnings
@@ -21,9 +20,9 @@ from poolwise.data.examples import Examples, TensorExamples
 from poolwise.data.pool import Pool
 from poolwise.errors import SaturationWarning
 from poolwise.labelling import reasons
-from poolwise.labelling.features import text_array, texts_of
 from poolwise.labelling.items import Items
 from poolwise.labelling.model import Model
+from poolwise.labelling.predicted import Predicted
 from poolwise.labelling.store import ModelRecord, Pick, Proposal, Store
 from poolwise.labelling.store.events import Fold
 from poolwise.learning.learner import ActiveLearner
@@ -32,8 +31,7 @@ from poolwise.progress import Report
 from poolwise.scores.kernels import bald
 from poolwise.scores.pool import score_pool
 from poolwise.seeding import child_seed, stream
-from poolwise.selection.catalogue import listing
-from poolwise.storage import make_folder, replacing
+from poolwise.storage import make_folder
 
 # Of a 95 % interval.
 _QUANTILE = 1.959963984540054
@@ -138,45 +136,6 @@ def wilson(correct: int, count: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """What a model says about every item.
-
-    Attributes:
-        model: the number of the model.
-        classes: the classes, in the order of the probabilities.
-        ids: the items.
-        probs: `[N, C]` the mean prediction.
-        disagreement: `[N]` how much the members disagree (BALD), in nats.
-    """
-
-    model: int
-    classes: Sequence[str]
-    ids: Sequence[str]
-    probs: Array
-    disagreement: Array
-
-    def save(self, path: Path) -> None:
-        """Write them, without pickle."""
-        with replacing(path) as file:
-            np.savez(file, ids=text_array(self.ids), probs=self.probs, disagreement=self.disagreement)
-
-
-def load_predicted(record: ModelRecord, folder: Path) -> Predicted | None:
-    """The predictions of a model; None if they are not there or damaged."""
-    name = record.details.get("predictions")
-    if not isinstance(name, str) or Path(name).name != name:
-        return None
-    try:
-        with np.load(folder / name, allow_pickle=False) as stored:
-            ids, probs, apart = texts_of(stored["ids"]), stored["probs"], stored["disagreement"]
-    except Exception:  # a damaged archive raises many kinds; predictions can be made again
-        return None
-    if probs.shape != (len(ids), len(record.classes)) or apart.shape != (len(ids),):
-        return None
-    return Predicted(record.number, record.classes, ids, probs, apart)
-
-
 def mean_probs(predictions: Predictions) -> tuple[Array, Array]:
     """`[N, C]` mean probabilities and `[N]` disagreement of the members."""
     probs = np.concatenate([block.probs.mean(1).numpy() for _, block in predictions.blocks()])
@@ -276,11 +235,10 @@ class PlannedRound:
         seed = child_seed(self.seed, "round", len(labels.trained), len(labels.checked))
         if len(candidates):
             settings["candidates"] = candidates
-        if _can_begin_with(_FIRST):
-            settings["first"] = _FIRST
         return ActiveLearner(
-            self.model.posterior, pool, batch_size=max(1, count), seed=seed, report=self.report, **settings
-        )
+            self.model.posterior, pool, batch_size=max(1, count), seed=seed, first=_FIRST, report=self.report,
+            **settings,
+        )  # fmt: skip
 
     def _default_method(self) -> dict[str, Any]:
         """Settings of a learner; none, so that its own default holds, where a user's model takes texts as they are."""
@@ -334,11 +292,6 @@ class PlannedRound:
             picks.append(Pick(self.items.ids[place], score if np.isfinite(score) else None, reason))
         first = "random" if query.origin == "random" else _FIRST
         return picks, learner.method if predicted is not None else first, notes
-
-
-def _can_begin_with(method: str) -> bool:
-    """Whether a learner can choose its first batch by a method, and there is this one."""
-    return "first" in inspect.signature(ActiveLearner).parameters and method in listing()
 
 
 def _mixed(picks: list[Pick], checks: list[Pick]) -> list[Pick]:

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from poolwise.data.formats.files import check_memory, package
 from poolwise.errors import FileError, ParameterError
-from poolwise.parallel import one_thread_an_operation, ordered_map
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+    from torch import Tensor
 
 ENDINGS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 """The endings of the names of picture files."""
@@ -31,7 +29,7 @@ _ORIENTATION = 0x0112  # the EXIF tag by which a camera says how it was held; fr
 
 def read_images(
     paths: Sequence[Path], size: int | tuple[int, int] | None = None, channels: int | None = None
-) -> Tensor:
+) -> "Tensor":
     """`[N, channels, height, width]` bytes, the right way up, decoded on several threads.
 
     Args:
@@ -39,6 +37,10 @@ def read_images(
         size: height and width to resize to, one number for squares; None requires all to have the size of the first.
         channels: 1 for grey, 3 for colour; None is grey if every picture is.
     """
+    import torch
+
+    from poolwise.parallel import one_thread_an_operation, ordered_map
+
     wanted = _checked_size(size)
     if channels not in (None, 1, 3):
         raise ParameterError(f"channels must be 1 (grey), 3 (colour) or None, not {channels!r}.")
@@ -88,7 +90,7 @@ def _header(path: Path) -> tuple[tuple[int, int], bool]:
         return size, image.mode in _GREY
 
 
-def _decode(path: Path, shape: torch.Size) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+def _decode(path: Path, shape: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     operations = package("PIL.ImageOps", "pillow", "reading pictures")
     channels, height, width = shape
     with open_image(path) as image:

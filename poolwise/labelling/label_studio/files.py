@@ -9,9 +9,9 @@ from poolwise.labelling.items import Items
 from poolwise.labelling.label_studio.answers import Reader, is_tasks, own_tasks, take
 from poolwise.labelling.label_studio.forms import as_xml, make_form
 from poolwise.labelling.label_studio.tasks import kind_of, make_tasks
+from poolwise.labelling.predicted import Predicted
 from poolwise.labelling.results import Added, ToLabel
 from poolwise.labelling.store import Store
-from poolwise.labelling.training import Predicted
 from poolwise.storage import read_json, write_json
 
 

@@ -13,8 +13,8 @@ from poolwise.errors import ParameterError
 from poolwise.labelling.images import served
 from poolwise.labelling.items import Items
 from poolwise.labelling.label_studio.forms import Form
+from poolwise.labelling.predicted import Predicted
 from poolwise.labelling.results import ToLabel
-from poolwise.labelling.training import Predicted
 
 MODEL = "poolwise"
 """The name of our predictions. It stays the same: Label Studio orders tasks by the scores of one name only."""

@@ -13,11 +13,11 @@ import numpy as np
 from poolwise.arrays import Array
 from poolwise.errors import LabelError, PoolwiseError
 from poolwise.labelling.agreement import Agreement, Answers
+from poolwise.labelling.predicted import Predicted, load_predicted
 from poolwise.labelling.project import Project
 from poolwise.labelling.reasons import AGAIN, BETWEEN, CHECK, EARLY, WAITING, before_label
 from poolwise.labelling.store import Current, Event, ModelRecord, Pick, Proposal
 from poolwise.labelling.store.events import Fold
-from poolwise.labelling.training import Predicted, load_predicted
 
 LEASE = 300.0
 """Seconds after which the items of a person who has gone come back."""
