@@ -496,7 +496,7 @@ def test_what_was_encoded_before_an_interruption_stays(checkpoint, tmp_path, mon
         encoded(data, checkpoint, cache=tmp_path, report=stop)
     told: list[tuple[int, int]] = []
     result = encoded(data, checkpoint, cache=tmp_path, report=lambda stage, *numbers: told.append(numbers))
-    assert told == [(10, 25), (20, 25), (25, 25)]
+    assert told == [(0, 25), (10, 25), (20, 25), (25, 25)]
     assert np.allclose(result.inputs, encode(data.texts, checkpoint), atol=1e-5)
 
 
