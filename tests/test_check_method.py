@@ -158,6 +158,34 @@ def sets_the_default_type(task):
     return uncertainty(task)
 
 
+def changes_a_default(task, *, weights: list = [1.0]):  # noqa: B006
+    weights.append(2.0)
+    return uncertainty(task)
+
+
+def returns_a_mask(task):
+    scores = uncertainty(task)
+    return np.isin(np.arange(len(scores)), best(scores, task.batch_size))
+
+
+def returns_scores_as_whole_numbers(task):
+    return (1e6 * np.asarray(uncertainty(task))).astype(int)
+
+
+class OneShort(pw.GreedyObjective):
+    """Forgets a point."""
+
+    def start(self):
+        self.value = np.asarray(uncertainty(self.task))
+        return self.value[1:]
+
+    def gains(self, indices):
+        return self.value[indices]
+
+    def add(self, index):
+        pass
+
+
 def returns_text(task):
     return "the best"
 
@@ -202,13 +230,17 @@ BROKEN = [
     (favours_early_points, "pool_order", "whatever the order of the pool"),
     (likes_the_first_class, "class_order", "order of the classes"),
     (trusts_the_first_sample, "sample_order", "order of the posterior samples"),
-    (crashes_with_one_sample, "degenerate_pools", "one sample: it raised "),
+    (crashes_with_one_sample, "degenerate_pools", "one sample: it raised IndexError"),
     (sets_the_number_of_threads, "threads", "number of PyTorch threads was changed"),
     (begins_with_the_worst, "best_first", "np.argsort(-scores)[:n]"),
     (needs_embeddings_and_does_not_say_so, "needs", "needs=(...)"),
     (looks_at_labels_that_it_did_not_ask_for, "needs", "must not change the batch"),
     (sets_the_default_type, "global_settings", "default type of PyTorch was changed"),
     (returns_text, "valid_batch", "A method returns Picks"),
+    (changes_a_default, "input_untouched", "parameter weights was changed"),
+    (returns_a_mask, "valid_batch", "np.flatnonzero(mask)"),
+    (returns_scores_as_whole_numbers, "valid_batch", "If they are scores, return them as floats"),
+    (OneShort, "valid_batch", "OneShort.start() must return one number for each point, shape [120]"),
     (Growing, "evaluation", "lazy and full evaluation"),
 ]
 

@@ -51,7 +51,7 @@ def test_the_posterior_uses_the_features_of_each_network():
 
 
 def test_it_keeps_the_contract():
-    assert len(check_posterior(lambda: NearestNeighbour(DeepEnsemble(wide, 2, training=TINY)))) == 13
+    assert len(check_posterior(lambda: NearestNeighbour(DeepEnsemble(wide, 2, training=TINY)))) == 15
 
 
 def wide():

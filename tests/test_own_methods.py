@@ -160,7 +160,7 @@ def test_a_function_that_cannot_be_a_method_is_refused():
     ("result", "says"),
     [
         ([0, 0, 1, 2, 3], "position 0 more than once"),
-        ([0, 1, 2, 3, 80], "position 80, but there are 80 points"),
+        ([0, 1, 2, 3, 80], "position 80, but the positions to choose from are 0 to 79"),
         ([0, 1, 2, 3, -1], "position -1"),
         ([0, 1, 2], "asked for 5 points"),
         ([[0, 1, 2, 3, 4]], "shape"),

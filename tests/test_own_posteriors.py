@@ -57,8 +57,8 @@ OURS = {
 
 @pytest.mark.parametrize("name", OURS)
 def test_ours_keep_the_contract(name):
-    assert len(check_posterior(OURS[name])) == 13
-    assert len(check_posterior(OURS[name]())) == 13
+    assert len(check_posterior(OURS[name])) == 15
+    assert len(check_posterior(OURS[name]())) == 15
 
 
 class BatchMasks(Linear):
@@ -209,6 +209,51 @@ class NoReturn(Linear):
         super().fit(data, seed=seed)
 
 
+class OtherAlone(Linear):
+    """Less sure of an example that comes alone."""
+
+    def sample(self, inputs):
+        return super().sample(inputs) * (0.5 if len(inputs) == 1 else 1)
+
+
+class ChangesLabels(Linear):
+    def fit(self, data, validation=None, *, seed=0, report=None):
+        super().fit(data, seed=seed)
+        pw.data.as_examples(data).labels[:] = 0
+        return self
+
+
+class InTheClass(Linear):
+    """What was learned belongs to all objects of the class."""
+
+    def fit(self, data, validation=None, *, seed=0, report=None):
+        super().fit(data, seed=seed)
+        InTheClass.learned = vars(self).pop("weights")
+        return self
+
+    def sample(self, inputs):
+        return np.einsum("nd,kcd->nkc", inputs, InTheClass.learned)
+
+
+class RefusesOne(Linear):
+    def sample(self, inputs):
+        if len(inputs) < 2:
+            raise AssertionError
+        return super().sample(inputs)
+
+
+class EmbeddingsApart(Linear):
+    """Has embeddings in embed, and none in predict."""
+
+    def embed(self, data, *, memory=1 << 30):
+        return super().embed(data)
+
+    def predict(self, data, *, embeddings=False, memory=1 << 30, report=None):
+        if embeddings:
+            raise errors.MissingInputError("there are none.")
+        return super().predict(data)
+
+
 class Arrays(Linear):
     def predict(self, data, **_):
         return np.zeros((60, K, 3))
@@ -219,7 +264,8 @@ class Arrays(Linear):
     [
         (BatchMasks, ["consistency", "rows", "memory"]),
         (ChunkMasks, ["consistency", "rows", "memory"]),
-        (Noise, ["consistency", "rows", "seeds", "state", "memory", "refit"]),
+        (Noise, ["repeat"]),
+        (OtherAlone, ["consistency"]),
         (BatchStatistics, ["consistency", "memory"]),
         (Sorted, ["rows", "consistency", "memory"]),
         (IgnoresSeed, ["seeds"]),
@@ -231,9 +277,13 @@ class Arrays(Linear):
         (FewerForOne, ["shapes", "consistency"]),
         (GlobalSeed, ["random-state"]),
         (GlobalDraw, ["random-state"]),
-        (ChangesInputs, ["inputs", "seeds", "refit"]),
+        (ChangesInputs, ["inputs"]),
+        (ChangesLabels, ["inputs"]),
+        (InTheClass, ["separate", "state"]),
+        (RefusesOne, ["shapes", "consistency"]),
         (Remembers, ["refit"]),
         (OtherEmbeddings, ["embeddings"]),
+        (EmbeddingsApart, ["embeddings"]),
         (ByMemory, ["memory"]),
         (NeedsLabels, ["unlabelled"]),
         (Cheats, ["unlabelled"]),
@@ -248,6 +298,26 @@ def test_broken_posteriors_are_caught(broken, names, global_state):
     assert found == set(caught.value.failures)
     assert found <= set(names)
     assert names[0] in found  # the check that is meant for it
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (RefusesOne, "AssertionError; in test_own_posteriors:RefusesOne.sample"),
+        (UnsafeState, "cannot be loaded without running code"),
+        (InTheClass, "not of the class or the module"),
+        (EmbeddingsApart, r"embed returns embeddings, and predict\(..., embeddings=True\) says that there are none"),
+    ],
+)
+def test_what_check_posterior_says(broken, says):
+    with pytest.raises(errors.ContractError, match=says):
+        check_posterior(broken)
+
+
+def test_labels_from_arrays_can_be_written_to():
+    labels = np.arange(4) % 2
+    pw.posteriors.arrays((np.zeros((4, 2), np.float32), labels))[1][:] = 5
+    assert labels.tolist() == [0, 1, 0, 1]
 
 
 def test_missing_methods_and_options_of_check_posterior():
@@ -281,7 +351,7 @@ def test_any_callable_is_a_posterior(tmp_path):
     assert repr(posterior) == "from_callable(predict, not fitted)"
     with pytest.raises(errors.StateError, match=r"Call fit\(data\) first"):
         posterior.predict(inputs())
-    assert len(check_posterior(posterior)) == 13
+    assert len(check_posterior(posterior)) == 15
     x = inputs(40)
     y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
     learner = pw.ActiveLearner(posterior, (x, y), "coreset", 5, tmp_path / "run", test=(x, y))

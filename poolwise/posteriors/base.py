@@ -236,7 +236,7 @@ def arrays(data: Any) -> tuple[Any, Array]:
         )
     if not len(examples):
         raise EmptyPoolError("there are no examples to fit on.")
-    return inputs(examples), examples.labels
+    return inputs(examples), examples.labels.copy()
 
 
 def inputs(data: Any) -> Any:

@@ -70,7 +70,7 @@ class Coverage(GreedyObjective):
 
     def __init__(self, task: Task, kernel: Kernel, weights_T: Array, covered_T: Array | None = None) -> None:
         super().__init__(task)
-        self._kernel = kernel
+        self._kernel, self.points = kernel, kernel.shape[0]
         self._dtype: type[np.floating[Any]] = np.float64 if kernel.dtype == torch.float64 else np.float32
         self._weights_T = np.ascontiguousarray(weights_T, self._dtype)
         self.covered_T: Array = (

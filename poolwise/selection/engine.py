@@ -44,8 +44,9 @@ class Greedy:
 
     def __init__(self, objective: "GreedyObjective", evaluation: "Evaluation" = "lazy") -> None:
         self.objective, self.evaluation = objective, evaluation
-        start = objective.start()
-        self.bounds_N = np.array(_checked(start, len(start), "start()", objective))  # a copy, which is written to
+        start_N = np.asarray(objective.start())
+        count = len(start_N) if objective.points is None else objective.points
+        self.bounds_N = np.array(_checked(start_N, count, "start()", objective))  # a copy, which is written to
         if objective.rounding is not None:
             objective.slack = objective.rounding * float(
                 np.abs(self.bounds_N[np.isfinite(self.bounds_N)]).max(initial=0)

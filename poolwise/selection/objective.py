@@ -33,6 +33,7 @@ class GreedyObjective(ABC):
         rounding: how far rounding may move a gain, as a share of the largest one at the start. Points that are closer
             than this are compared by gains that are computed for each alone. None if the subclass sets `slack` itself.
         slack: the same as a number.
+        points: how many points `start` gives gains of; all of `task.predictions`, if the subclass does not change it.
         current: whether the bounds that `update` returns are the gains of all points, from now on.
         pairs: how many pairs of points were compared so far, for the diagnostics.
         rows: how many rows of the pool were read after the first pass, for the diagnostics.
@@ -59,12 +60,13 @@ class GreedyObjective(ABC):
     floor: float = -np.inf
     rounding: float | None = 1e-6
     slack: float = 0.0
+    points: int | None = None
     current: bool = False
     pairs: int = 0
     rows: int = 0
 
     def __init__(self, task: Task) -> None:
-        self.task = task
+        self.task, self.points = task, len(task.predictions)
 
     @abstractmethod
     def start(self) -> Array:

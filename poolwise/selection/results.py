@@ -31,6 +31,11 @@ def as_picks(result: object, task: Task, method: str) -> Picks:
 def _from_array(result: object, task: Task, method: str) -> Picks:
     array, N = _numbers(result, "a result", method), len(task.predictions)
     if array.dtype.kind in "iu":
+        if array.shape == (N,) != (task.batch_size,):
+            raise MethodError(
+                f"{method} was asked for {task.batch_size} points, and returned {N} whole numbers, one for each point. "
+                "If they are scores, return them as floats."
+            )
         return Picks(array, np.zeros(len(array) if array.ndim else 0))
     if array.dtype.kind != "f" or array.shape != (N,):
         raise MethodError(
@@ -52,7 +57,9 @@ def _numbers(values: object, what: str, method: str) -> Array:
     except (TypeError, ValueError):
         array = np.empty(0, object)
     if array.dtype.kind not in "iuf":
-        raise MethodError(f"{method} returned {what} of type {type(values).__name__}. {_EXPECTED}.")
+        kind = type(values).__name__ + (f" of {array.dtype}" if array.dtype != object else "")
+        mask = " Turn a mask into positions: np.flatnonzero(mask)." if array.dtype == bool else ""
+        raise MethodError(f"{method} returned {what} of type {kind}. {_EXPECTED}.{mask}")
     return array
 
 
@@ -65,7 +72,7 @@ def _check_indices(indices: Array, task: Task, method: str) -> None:
     outside = indices[(indices < 0) | (indices >= N)]
     if len(outside):
         raise MethodError(
-            f"{method} picked position {outside[0]}, but there are {N} points to choose from, 0 to {N - 1}. "
+            f"{method} picked position {outside[0]}, but the positions to choose from are 0 to {N - 1}. "
             "Indices are positions in task.predictions, never in the whole pool (task.pool)."
         )
     values, counts = np.unique(indices, return_counts=True)

@@ -1,5 +1,6 @@
 """The rules that every selection method keeps, each a function that raises if a method breaks it."""
 
+import copy
 import random
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -75,15 +76,28 @@ def _input_untouched(subject: Subject) -> None:
     x, error = pool(120, 5, 4), None
     given = {"embeddings": features(120), **subject.known(x)}
     before = {"predictions": x.copy(), **{name: value.copy() for name, value in given.items()}}
+    made = subject.parameters(x)
+    own = {name: parameter.default for name, parameter in subject.method.parameters.items()} | {**made}
+    own = {
+        name: value for name, value in own.items() if isinstance(value, list | dict | set | np.ndarray | torch.Tensor)
+    }
+    own_before = copy.deepcopy(own)
     try:
-        subject.select(x, 20, **given)
+        subject.select(x, 20, **given, **made)
     except NoBatch as no_batch:
         error = no_batch
     advice = "Write to copies only: of a block in task.scores, nothing but `probs` may be overwritten."
     for name, value in {"predictions": x, **given}.items():
         expect(np.array_equal(value, before[name]), f"the {name} of the caller were changed. {advice}")
+    for name, parameter in own.items():
+        expect(_equal(parameter, own_before[name]), f"the parameter {name} was changed. Write to a copy of it.")
     if error is not None:
         raise error
+
+
+def _equal(first: Any, second: Any) -> bool:
+    as_arrays = isinstance(first, np.ndarray | torch.Tensor)
+    return np.array_equal(np.asarray(first), np.asarray(second)) if as_arrays else bool(first == second)
 
 
 # Randomness, and what belongs to the whole program
@@ -205,7 +219,7 @@ def _one_hot(subject: Subject) -> None:
 def _degenerate_pools(subject: Subject) -> None:
     for kind, x in degenerate().items():
         for size in (1, 25, len(x)):
-            _select_from(kind, subject, x, size, "")
+            _select_from(kind, subject, x.copy(), size, "")
 
 
 def _select_from(kind: str, subject: Subject, x: Array, size: int, advice: str) -> None:
@@ -248,15 +262,15 @@ def _pool_order(subject: Subject) -> None:
 
 @_rule
 def _sample_order(subject: Subject) -> None:
-    _compare_order(subject, 1, "posterior samples")
+    _compare_order(subject, 1, "posterior samples", "sample_order")
 
 
 @_rule
 def _class_order(subject: Subject) -> None:
-    _compare_order(subject, 2, "classes")
+    _compare_order(subject, 2, "classes", "class_order")
 
 
-def _compare_order(subject: Subject, axis: int, what: str) -> None:
+def _compare_order(subject: Subject, axis: int, what: str, name: str) -> None:
     x = pool(120, 5, 4)
     size = 1 if subject.method.stochastic else 20
     expected = subject.select(x, size)
@@ -271,7 +285,8 @@ def _compare_order(subject: Subject, axis: int, what: str) -> None:
                 known[name] = np.argsort(order)[known[name]]
         moved = np.ascontiguousarray(np.take(x, order, axis))
         rule = f"the order of the {what} must not matter"
-        expect_same(subject.select(moved, size, **known), expected, rule, f"Treat all {what} alike.")
+        cause = f'Treat all {what} alike, or pass skip=["{name}"] if one of them is special on purpose.'
+        expect_same(subject.select(moved, size, **known), expected, rule, cause)
 
 
 # What is labelled already

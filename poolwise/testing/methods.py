@@ -30,7 +30,8 @@ def check_method(
     - `valid_batch`: B different whole-number positions in `task.predictions`, with B finite scores.
     - `best_first`: scores do not rise from the first pick to the last (not for stochastic methods and
       greedy objectives).
-    - `input_untouched`: predictions, embeddings and all that is known of labelled points are as they were.
+    - `input_untouched`: predictions, embeddings, all that is known of labelled points, and the method's own parameters
+      are as they were.
     - `same_seed`: the same seed gives the same batch.
     - `global_random_state`: the state of Python, NumPy and PyTorch is neither used nor changed.
     - `global_settings`: settings of the whole program, such as the default type of PyTorch, are left alone.

@@ -13,6 +13,7 @@ from poolwise.selection.batch import Batch
 from poolwise.selection.registry import Method
 from poolwise.selection.select import select
 from poolwise.testing.pools import features, pool
+from poolwise.user_code import told
 
 
 class Broken(Exception):
@@ -73,8 +74,7 @@ class Subject:
         except (MethodError, BatchSizeError, ParameterError) as error:
             raise NoBatch(str(error)) from error
         except Exception as error:  # whatever the method under test raises
-            text = f"it raised {type(error).__name__}: {error}"
-            raise NoBatch(text if text.endswith((".", "!", "?")) else f"{text}.") from error
+            raise NoBatch(f"it raised {told(error)}.") from error
 
     def known(
         self, x: Any, like: Array | None = None, count: int = 9, needs: Collection[str] | None = None
