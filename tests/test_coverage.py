@@ -110,6 +110,10 @@ def test_uherding_takes_the_smallest_distance_between_labelled_points():
     adaptive = pw.select(x, 10, "uherding", **options)
     fixed = pw.select(x, 10, "uherding", bandwidth=float(distances.min()), **options)
     assert adaptive.indices.tolist() == fixed.indices.tolist()
+    copies = pw.select(x, 10, "uherding", **{**options, "labelled_embeddings": np.tile(known, (2, 1))})
+    assert copies.indices.tolist() == adaptive.indices.tolist()  # a distance of 0 is not the smallest
+    same = pw.select(x, 10, "uherding", **{**options, "labelled_embeddings": np.tile(known[:1], (3, 1))})
+    assert same.diagnostics.notes[1] == "bandwidth 1"
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -56,14 +56,13 @@ def herd(
 
 
 def smallest_distance(rows: Rows) -> float:
-    """The smallest distance between two rows; 0 if two are the same, infinite with fewer than two rows."""
+    """The smallest distance between two rows that are not the same; infinite if there are no two such rows."""
     smallest, step = np.inf, 1024
     for start in range(0, len(rows), step):
         some_m_D = rows.part(start, start + step)
         for other in range(0, start + 1, step):
             others_n_D = rows.part(other, other + step)
             squared_m_n = some_m_D.square().sum(1)[:, None] + others_n_D.square().sum(1) - 2 * (some_m_D @ others_n_D.T)
-            if start == other:
-                squared_m_n.fill_diagonal_(torch.inf)
+            squared_m_n[squared_m_n < _SAME] = torch.inf
             smallest = min(smallest, float(squared_m_n.min()))
-    return 0.0 if smallest < _SAME else float(np.sqrt(smallest))
+    return float(np.sqrt(smallest))

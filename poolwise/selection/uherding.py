@@ -9,7 +9,7 @@ are the held-out predictions. Where no label can be held out, the temperature is
 pool, so they count for nothing.
 
 *Bandwidth.* `k = exp(-|x_i - x_j|² / σ²)` on features of length one, with σ the smallest distance between two labelled
-points; 1 while there are none, or if two have the same features.
+points whose features are not the same; 1 while there are none.
 
 `calibrate=False, bandwidth=1.0` is *margin herding*: an ensemble's mean needs no calibration, and a fixed width.
 """
@@ -89,9 +89,9 @@ def _temperature(task: Task) -> tuple[float, str]:
 
 
 def adaptive_bandwidth(embeddings_L_D: Array) -> float:
-    """The smallest distance between two points whose embeddings are scaled to length one; 1 if that is 0 or unknown."""
+    """The smallest distance above 0 between two points, with embeddings scaled to length one; 1 if there is none."""
     distance = smallest_distance(unit_rows(embeddings_L_D, 0, torch.float64))
-    return distance if 0 < distance < np.inf else 1.0
+    return distance if distance < np.inf else 1.0
 
 
 def margin_at(probs_n_K_C: Tensor, temperature: float) -> Tensor:
