@@ -73,6 +73,11 @@ def _from_other(values: object, what: str) -> Array:
         raise NotFiniteError(f"{what} are a masked array with missing values. Fill or drop them first.")
     if isinstance(values, np.ndarray):
         return values
+    if hasattr(values, "toarray"):
+        raise ShapeError(
+            f"{what} must be a dense array, and this is a sparse matrix. Pass x.toarray(); if that does not fit the "
+            "memory, make fewer columns of it first, for example with sklearn.decomposition.TruncatedSVD."
+        )
     try:
         return np.asarray(values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:

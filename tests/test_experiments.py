@@ -441,7 +441,7 @@ def test_a_method_without_its_embeddings_is_said(config_file, tmp_path):
     (tmp_path / "texts.csv").write_text("text,label\n" + lines + "\n")
     config_file.write_text(TINY.replace('name = "digits"', f'path = "{tmp_path / "texts.csv"}"'))
     config = read_config(config_file, ["data.pool=40", "data.test=12", "acquisition.labels=8"])
-    with pytest.raises(PoolwiseError, match="texts"):
+    with pytest.raises(ConfigError, match=r'mlp needs numbers.*data.encoder = "minilm".*"transformer"'):
         execute(runs_of(config, tmp_path / "runs")[0])
 
 

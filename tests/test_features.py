@@ -156,6 +156,18 @@ def test_texts_get_features_from_a_function():
         pw.ActiveLearner(reading(), texts(), "coreset", 3).query()
     with pytest.raises(errors.MissingInputError, match="no encoder"):
         pw.ActiveLearner(reading(), texts(), "coreset", 3, features="fixed").query()
+    with pytest.raises(errors.ShapeError, match=r"sparse matrix.*toarray\(\)"):
+        pw.ActiveLearner(reading(), texts(), "coreset", 3, features=vectors.transform(TEXTS))
+
+
+@pytest.mark.parametrize("features", [None, "fixed"])
+def test_missing_features_are_an_error_before_anything_is_trained(features, monkeypatch):
+    monkeypatch.setattr(pw.posteriors.Committee, "fit", lambda *args, **more: pytest.fail("trained in vain"))
+    with pytest.raises(errors.MissingInputError, match="no encoder"):
+        pw.ActiveLearner(reading(), texts(), "coreset", 3, features=features).query()
+    preferring, _ = shown(features="fixed")
+    with pytest.raises(errors.MissingInputError, match=r"shown needs embeddings\. Committee has no embeddings"):
+        pw.ActiveLearner(reading(), texts(), preferring, 3).query()
 
 
 @pytest.mark.parametrize(

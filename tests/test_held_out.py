@@ -187,7 +187,11 @@ def known(**changed):
             errors.MissingInputError,
             "pass held_out_predictions=.*--held-out-predictions",
         ),
-        ({"held_out_labels": None}, errors.MissingInputError, "Or pass calibrate=False, which does without"),
+        (
+            {"held_out_labels": None},
+            errors.MissingInputError,
+            "Or pass calibrate=False \\(.*--param calibrate=False\\), which",
+        ),
         (
             {"held_out_labels": [0, 1]},
             errors.InputError,

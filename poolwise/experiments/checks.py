@@ -120,7 +120,13 @@ def _check_network(config: Config, data: Split) -> None:
     kind = registry.find(config.posterior.kind)
     if not kind.trains_networks or config.model.name in _LOADED:
         return
-    inputs = network_inputs(data.pool.batch(np.arange(1)))
+    batch = data.pool.batch(np.arange(1))
+    if isinstance(batch, list) and all(isinstance(item, str) for item in batch):
+        raise ParameterError(
+            f"{config.model.name} needs numbers, and the examples are texts. Encode them with data.encoder = "
+            '"minilm", or choose model.name = "transformer", which reads texts.'
+        )
+    inputs = network_inputs(batch)
     if not isinstance(inputs, torch.Tensor):
         return
     shape = tuple(inputs.shape[1:])

@@ -110,6 +110,26 @@ class Features:
         self._kept_N_D = self.given = np.concatenate([self.given, rows_M_D.astype(self.given.dtype)])
         self.setting = array_setting(self.given)
 
+    def check(self, method: Method, posterior: Posterior) -> None:
+        """Refuse a method for which there are no features, as far as that is known before anything is trained.
+
+        Fixed features are computed now, and kept.
+
+        Args:
+            method: a method that needs embeddings.
+            posterior: the posterior, which may be untrained.
+        """
+        alone = getattr(posterior, "embeds_inputs", False)  # there is nothing but fixed features
+        if self._wanted == "network" or (self._wanted is None and not alone and method.features == "network"):
+            return
+        try:
+            self._whole()
+        except MissingInputError as error:
+            if self._wanted is not None:
+                raise
+            if alone:
+                raise _missing(method, _no_own(posterior), error) from None
+
     def choose(self, method: Method, posterior: Posterior) -> Chosen:
         """Which features a method gets: what the user chose, else what it prefers, else what there is.
 
@@ -128,9 +148,7 @@ class Features:
             try:
                 chosen = self._preferred(posterior, other)
             except MissingInputError as second:
-                raise MissingInputError(
-                    f"{method.name} needs embeddings. {_sentence(first)} {_sentence(second)}"
-                ) from None
+                raise _missing(method, first, second) from None
             whose = "the posterior has none of its own" if other == "fixed" else "the data has no fixed ones"
             return chosen._replace(words=f"{other}, since {whose}")
 
@@ -138,7 +156,7 @@ class Features:
         if kind == "fixed":
             return Chosen(kind, self.rows(self._pool.labelled))
         if getattr(posterior, "embeds_inputs", False):
-            raise MissingInputError(f"{type(posterior).__name__} has no embeddings of its own.")
+            raise _no_own(posterior)
         return Chosen(kind, self._embed_labelled(posterior), True)
 
     def _embed_labelled(self, posterior: Posterior) -> Array:
@@ -225,6 +243,15 @@ class Features:
 
     def _is_large(self, count: int, like_n_D: Array) -> bool:
         return bool(count * like_n_D.shape[1] * like_n_D.itemsize > self._space // 2)
+
+
+def _no_own(posterior: Posterior) -> MissingInputError:
+    return MissingInputError(f"{type(posterior).__name__} has no embeddings of its own.")
+
+
+def _missing(method: Method, *reasons: Exception) -> MissingInputError:
+    """Why there is no kind of features."""
+    return MissingInputError(f"{method.name} needs embeddings. {' '.join(map(_sentence, reasons))}")
 
 
 def _sentence(error: Exception) -> str:

@@ -178,8 +178,10 @@ class ActiveLearner(Answers):
             rejected = " or rejected" if len(self.pool.rejected) else ""
             raise StateError(f"{what} labelled{rejected}: there is nothing left to ask for.")
         self._continue()
-        trained = self.fit()
         self._features.folder = self.directory
+        if self._now.trained is None and "embeddings" in self._method.inputs(self._parameters):
+            self._features.check(self._method, self.posterior)  # before a model is trained in vain
+        trained = self.fit()
         with self._changing():
             query, trained = self._ask(count, trained) if trained.labelled else self._ask_first(count, trained)
             self._now.query, self._now.trained = query, None

@@ -66,7 +66,7 @@ def first_method(first: MethodLike) -> Method | None:
         beside = ", ".join(sorted(needs - {"embeddings", "labelled_embeddings"}))
         raise ParameterError(
             f"first={found.name!r} needs {beside}, and before the first labels there are only features. Choose random, "
-            "or a method that needs embeddings only, such as coreset."
+            "or a method that needs embeddings only, such as max-herding or k-means."
         )
     return found
 

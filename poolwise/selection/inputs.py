@@ -164,7 +164,8 @@ def _instead(name: str, needs: Iterable[str]) -> str:
     """How to do without an input, if a method needs it only where a parameter is true."""
     for need, conditions in map(_parse, needs):
         if need == name and conditions and not conditions[0][1]:
-            return f" Or pass {conditions[0][0]}=False, which does without."
+            given = f"{conditions[0][0]}=False"
+            return f" Or pass {given} (on the command line: --param {given}), which does without."
     return ""
 
 

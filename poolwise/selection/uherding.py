@@ -66,11 +66,11 @@ def uherding(
     evaluation: Evaluation = "lazy",
 ) -> Picks:
     """Select greedily; points that cover equally much are taken in the order of the pool."""
-    weights_N, notes = None, []
+    weights_N, notes = None, ["nothing is labelled: all points count the same"]
     if len(task.labelled_embeddings):
         temperature, note = _temperature(task) if calibrate else (1.0, "temperature 1, as calibrate=False says")
         weights_N = task.scores(lambda block: margin_at(block.probs, temperature))
-        notes.append(note)
+        notes = [note]
     width = adaptive_bandwidth(task.labelled_embeddings) if bandwidth == "adaptive" else float(bandwidth)
     picks = herd(task, "uherding", width, weights_N, sample, evaluation)
     picks.notes = (*notes, f"bandwidth {width:.4g}")
