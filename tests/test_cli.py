@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import Program
 
 import poolwise as pw
 from poolwise.cli.flags import in_flags
@@ -140,16 +141,19 @@ def test_the_command_is_installed_and_fails_without_a_traceback(preds: Path) -> 
     done = subprocess.run([command, "select", preds, "-b", "3"], capture_output=True, text=True, timeout=500)
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 4
-    done = subprocess.run([command, "select", "nope.npy"], capture_output=True, text=True, timeout=500)
+    done = subprocess.run([command, "status"], cwd=preds.parent, capture_output=True, text=True, timeout=500)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
 
 
 def test_an_output_that_cannot_be_written_is_said(preds: Path) -> None:
-    command = [sys.executable, "-m", "poolwise", "select", str(preds), "-b", "5", "-q"]
-    with open("/dev/full", "w") as full:
-        end = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (end.returncode, end.stderr) == (2, "poolwise: the output: No space left on device.\n")
+    command = ["-m", "poolwise", "select", preds, "-b", "5", "-q"]
+    with (
+        open("/dev/full", "w") as full,
+        Program(command, stdout=full, stderr=subprocess.PIPE, text=True) as end,
+    ):
+        said = end.communicate()[1]
+    assert (end.returncode, said) == (2, "poolwise: the output: No space left on device.\n")
 
 
 def test_a_digit_that_is_no_number_is_refused(run, preds: Path) -> None:

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import Program
 from test_reports import damage
 
 from poolwise import storage
@@ -359,15 +359,16 @@ def test_a_full_disk_is_said_and_nothing_is_lost(config, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_it_ends_with_the_same_records(config_file, config, tmp_path):
+def test_killed_at_any_moment_it_ends_with_the_same_records(config_file, tmp_path):
+    config = read_config(config_file, ["seeds=1"])  # a run of each method
     for run in runs_of(config, tmp_path / "whole"):
         execute(run)
-    command = [sys.executable, "-m", "poolwise", "run", str(config_file), "-o", str(tmp_path / "cut")]
+    command = ["-m", "poolwise", "run", config_file, "-o", tmp_path / "cut", "--set", "seeds=1"]
     kills, ended = 0, False
     while not ended:
         before = _progress(tmp_path / "cut")
         jobs = ["--jobs", "1" if kills else "2"]  # the first time, processes are left behind that still write
-        with subprocess.Popen([*command, *jobs], stderr=subprocess.DEVNULL) as process:
+        with Program([*command, *jobs], stderr=subprocess.DEVNULL) as process:
             while process.poll() is None:
                 time.sleep(0.02)
                 # Kill as soon as something new was written, and the second time a little later.
@@ -395,17 +396,15 @@ def _progress(folder: Path) -> int:
 
 @pytest.mark.slow
 def test_interrupted_from_the_keyboard_it_says_how_to_go_on(config_file, tmp_path):
-    command = [sys.executable, "-m", "poolwise", "run", str(config_file), "-o", str(tmp_path / "runs"), "--jobs", "2"]
+    command = ["-m", "poolwise", "run", config_file, "-o", tmp_path / "runs", "--jobs", "2"]
     command += ["--set", "acquisition.labels=290"]  # far more than it does before it is stopped
-    # Whoever runs the tests in the background has Ctrl-C switched off, for what they start as well.
-    heard = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
-    with subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=heard) as process:
+    with Program(command, stderr=subprocess.PIPE, text=True) as process:
         while _progress(tmp_path / "runs") == 0:
             time.sleep(0.02)
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(300) == 130
-        assert "same command resumes" in process.stderr.read().decode()
+        assert "same command resumes" in process.stderr.read()
 
 
 # Commands

@@ -8,13 +8,12 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import textwrap
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import Program
 from sklearn.linear_model import LogisticRegression
 from small_learners import TEST, X, Y, history, learner, plain
 from test_fingerprint import as_version_0_1
@@ -41,8 +40,8 @@ HOLDING = """
 
 
 def other_process(folder, *, die=False):
-    command = [sys.executable, "-c", textwrap.dedent(HOLDING), str(folder), "die" if die else "stay"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(pw.__file__).parents[1])
+    command = ["-c", textwrap.dedent(HOLDING), folder, "die" if die else "stay"]
+    process = Program(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     return process
 

@@ -5,12 +5,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
+import processes
 import pytest
 import torch
+from processes import Program
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
@@ -275,8 +276,8 @@ def test_stopping_by_hand_says_that_nothing_is_lost(run, tmp_path, monkeypatch):
 
 
 def start(folder, *more):
-    command = [sys.executable, "-m", "poolwise", "predict", "pool.npy", "--model", "a.pt", "--samples", "20"]
-    return subprocess.Popen(
+    command = ["-m", "poolwise", "predict", "pool.npy", "--model", "a.pt", "--samples", "20"]
+    return Program(
         [*command, "--rows-per-shard", "500", "-o", "preds", *more], cwd=folder, stderr=subprocess.PIPE, text=True
     )
 
@@ -343,7 +344,7 @@ main()
 def test_a_disk_that_fills_during_prediction_ends_with_one_message_and_goes_on_later(tmp_path):
     torch.save(network(), tmp_path / "a.pt")
     np.save(tmp_path / "pool.npy", inputs(2_000))
-    done = subprocess.run([sys.executable, "-c", LIMITED], cwd=tmp_path, capture_output=True, text=True)
+    done = processes.run(["-c", LIMITED], cwd=tmp_path)
     assert done.returncode == 2
     assert "2 of 4 shards are complete" in done.stderr
     assert "Traceback" not in done.stderr

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from databases import new_database
 from PIL import Image
+from processes import Program
 
 import poolwise as pw
 from poolwise.errors import FileError, LabelError, ParameterError, StateError
@@ -20,7 +20,6 @@ from poolwise.labelling.features import make_features
 from poolwise.labelling.items import Items, open_items
 from poolwise.labelling.training import wilson
 
-ROOT = Path(__file__).parents[1]
 WORDS = {
     "billing": "invoice amount refund pay money bill",
     "technical": "crash error screen bug slow freeze",
@@ -436,8 +435,7 @@ def test_killed_while_it_works_it_is_done_again():
     with pw.Project.open("tickets.csv", classes=list(WORDS), encoder="tfidf") as project:
         project.add({name: true[name] for name in list(true)[:20]})
     program = "import poolwise as pw; pw.Project.open('tickets.csv').next(5); print('done')"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE) as process:
+    with Program(["-c", program], stdout=subprocess.PIPE) as process:
         while process.poll() is None and not Path("tickets.csv.poolwise/models/.lock.holder").exists():
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)

@@ -7,15 +7,17 @@ import random
 import runpy
 import shutil
 import signal
-import subprocess
 import sys
 import textwrap
 import threading
 import time
 from pathlib import Path
+from subprocess import PIPE
 
+import processes
 import pytest
 import torch
+from processes import Program
 from sklearn.tree import DecisionTreeClassifier
 from small_learners import TEST, X, Y, ensemble, history, learner, linear, mlp, picture, plain, started
 from small_networks import values
@@ -169,11 +171,10 @@ def test_kill_9(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "whole")])
     runpy.run_path(str(script))
     out = capsys.readouterr().out
-    command = [sys.executable, str(script), str(tmp_path / "killed")]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": Path(pw.__file__).parents[1]}
+    command = [script, tmp_path / "killed"]
     draw = random.Random(0)
     for _ in range(2):
-        with subprocess.Popen([*command, "wait"], **pipes) as process:
+        with Program([*command, "wait"], stdin=PIPE, stdout=PIPE, text=True) as process:
             assert process.stdout.readline() == "ready\n"
             for _ in range(draw.randrange(1, 4)):
                 process.stdout.readline()
@@ -181,7 +182,8 @@ def test_kill_9(tmp_path, monkeypatch, capsys):
             time.sleep(draw.random() * 0.05)
             process.kill()
         assert process.returncode == -signal.SIGKILL
-    subprocess.run(command, check=True, capture_output=True, cwd=pipes["cwd"])
+    done = processes.run(command)
+    assert done.returncode == 0, done.stderr
     records = [json.loads((tmp_path / name / "learner.json").read_text())["rounds"] for name in ("whole", "killed")]
     assert len(out.split()) == len(records[0]) + 1
     first, second = ([plain(Round.from_dict(entry)) for entry in rounds] for rounds in records)
@@ -235,10 +237,7 @@ def test_load_in_another_process(tmp_path):
         given = {{"posterior": posterior, "data": torch.zeros(60, 4), "test": (torch.zeros(2, 4), [0, 1])}}
         print(pw.ActiveLearner.load(folder, check_data=False, **given).query().indices.tolist())
     """
-    folder = Path(pw.__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=folder, check=False
-    )
+    done = processes.run(["-c", textwrap.dedent(code)])
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == expected
 

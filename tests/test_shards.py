@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 import torch
 from pools import features, messy, pool
+from processes import Program
 
 import poolwise as pw
 from poolwise import errors
@@ -459,7 +461,7 @@ with ShardWriter(sys.argv[1], (60, 4, 3), dtype="float32", rows_per_shard=20):
 
 
 def test_two_processes_do_not_write_one_folder(tmp_path):
-    with subprocess.Popen([sys.executable, "-c", HOLDING, tmp_path / "x"], stdout=subprocess.PIPE) as other:
+    with Program(["-c", HOLDING, tmp_path / "x"], stdout=subprocess.PIPE) as other:
         try:
             assert other.stdout.readline() == b"ready\n"
             with pytest.raises(errors.FileError, match="another process"):
@@ -497,7 +499,7 @@ with ShardWriter(sys.argv[1], x.shape, dtype="float32", rows_per_shard=20) as wr
 
 
 def test_a_file_that_may_not_grow_is_an_error_and_what_is_complete_stays(tmp_path):
-    done = subprocess.run([sys.executable, "-c", FILLING, tmp_path / "x"], capture_output=True, text=True)
+    done = processes.run(["-c", FILLING, tmp_path / "x"])
     assert done.returncode == 1
     assert "FileError" in done.stderr
     assert "2 of 3 shards are complete" in done.stderr

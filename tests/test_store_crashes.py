@@ -1,20 +1,17 @@
 """Processes that are killed, and folders that are copied, while labels come in: nothing is lost, nothing is doubled."""
 
 import itertools
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from databases import new_database
+from processes import Program
 
 from poolwise.labelling.store import Event, Store
 
-ROOT = Path(__file__).parents[1]
 numbers = itertools.count()
 
 WRITER = """
@@ -49,10 +46,7 @@ def place(request, tmp_path):
 
 
 def start(program, place, first, output=subprocess.PIPE):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-    return subprocess.Popen(
-        [sys.executable, "-c", program, str(place), str(first)], stdout=output, text=True, env=environment
-    )
+    return Program(["-c", program, place, first], stdout=output, text=True)
 
 
 def acknowledged(process, count):
