@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from cases import case
 from pools import features, one_hot, pool
 
 import poolwise as pw
@@ -85,9 +86,13 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", RIGHT)
-def test_a_right_answer(name, method):
-    given = RIGHT[name]
+def test_a_right_answer(method):
+    for name, given in RIGHT.items():
+        with case(name):
+            check_answer(given, method)
+
+
+def check_answer(given, method):
     before = [None if array is None else array.copy() for array in (given.x, given.embeddings)]
     batch = given.select(method)
     assert sorted({*batch.indices.tolist()} & {*range(len(given.x))}) == sorted(batch.indices.tolist())
@@ -145,12 +150,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", WRONG)
-def test_an_error_that_says_what_to_do(name, method):
-    given, error, words = WRONG[name]
-    with pytest.raises(error, match=words) as caught:
-        given.select(method)
-    assert len(str(caught.value)) > 20
+def test_an_error_that_says_what_to_do(method):
+    for name, (given, error, words) in WRONG.items():
+        with case(name):
+            with pytest.raises(error, match=words) as caught:
+                given.select(method)
+            assert len(str(caught.value)) > 20
 
 
 WRONG_FEATURES = {
@@ -163,12 +168,11 @@ WRONG_FEATURES = {
 
 
 @pytest.mark.parametrize("method", WITH_FEATURES)
-@pytest.mark.parametrize("name", WRONG_FEATURES)
-def test_features_that_cannot_be_used(name, method):
-    wrong, error, words = WRONG_FEATURES[name]
+def test_features_that_cannot_be_used(method):
     given = Given(pool(20, 3, 3))
-    with pytest.raises(error, match=words):
-        given.select(method, {"embeddings": wrong})
+    for name, (wrong, error, words) in WRONG_FEATURES.items():
+        with case(name), pytest.raises(error, match=words):
+            given.select(method, {"embeddings": wrong})
 
 
 @pytest.mark.parametrize("method", WITH_LABELLED)

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 import torch
@@ -73,7 +73,6 @@ def read(source: Source, where: slice | Array, part: slice) -> tuple[Array, torc
     return positions_n, source.at(positions_n)
 
 
-@runtime_checkable
 class RemoteSource(Source, Protocol):
     """Numbers on other machines. A pass is sent to them, and only its results come back.
 
@@ -85,3 +84,8 @@ class RemoteSource(Source, Protocol):
 
     def run_pass(self, task: PoolPass[Result], where: slice | Array) -> Iterator[tuple[slice, Result]]:
         """The results of a pass, in order, as `PoolPass.over` gives them; the parts may be larger."""
+
+
+def is_remote(source: Source) -> TypeGuard[RemoteSource]:
+    """Whether numbers are on other machines. Asked in every pass, so not by `isinstance`, which takes a while."""
+    return hasattr(source, "run_pass")

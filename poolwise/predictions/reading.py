@@ -13,7 +13,7 @@ from poolwise.parallel import one_thread_an_operation
 from poolwise.predictions.array_access import Rows
 from poolwise.predictions.blocks import Block
 from poolwise.predictions.forms import PredictionKind
-from poolwise.predictions.passes import PoolPass, RemoteSource, read
+from poolwise.predictions.passes import PoolPass, is_remote, read
 from poolwise.predictions.sources import Source
 from poolwise.predictions.traffic import Traffic
 from poolwise.progress import Report, silent
@@ -94,12 +94,12 @@ class PoolReader:
     @property
     def traffic(self) -> Traffic:
         """What was moved between machines so far; nothing where the predictions are on this one."""
-        return self._source.traffic if isinstance(self._source, RemoteSource) else Traffic()
+        return self._source.traffic if is_remote(self._source) else Traffic()
 
     @property
     def on_disk(self) -> bool:
         """Whether a row that is read again comes from a file of this machine."""
-        return bool(self._source.where) and not isinstance(self._source, RemoteSource)
+        return bool(self._source.where) and not is_remote(self._source)
 
     @property
     def row_bytes(self) -> int:
@@ -137,7 +137,7 @@ class PoolReader:
         step = budget.block_rows(self.row_bytes, memory)
         task = PoolPass(kernel, self._kind, self.dtype, step, not self._checked)
         source, rows = self._source, self._rows
-        results = source.run_pass(task, rows) if isinstance(source, RemoteSource) else task.over(source, rows)
+        results = source.run_pass(task, rows) if is_remote(source) else task.over(source, rows)
         with self._naming_itself():
             for part, result in results:
                 yield part, result

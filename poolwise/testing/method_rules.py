@@ -151,8 +151,8 @@ def _global_settings(subject: Subject) -> None:
 
 @_rule
 def _other_seeds(subject: Subject) -> None:
-    x = pool(800, 5, 10, scale=1.0)
-    first, *others = (subject.select(x, 60, seed=seed) for seed in range(4))
+    x = pool(800, 5, 5, scale=1.0)  # more points than a method may draw of them
+    first, *others = (subject.select(x, 25, seed=seed) for seed in range(4))
     if not subject.method.stochastic:
         cause = "If the method draws at random, declare it: stochastic=True."
         for other in others:
@@ -218,7 +218,7 @@ def _one_hot(subject: Subject) -> None:
 @_rule
 def _degenerate_pools(subject: Subject) -> None:
     for kind, x in degenerate().items():
-        for size in (1, 25, len(x)):
+        for size in (1, 9, len(x)):
             _select_from(kind, subject, x.copy(), size, "")
 
 
@@ -332,12 +332,12 @@ def _labelled_sets(subject: Subject) -> None:
 
 @_rule
 def _block_size(subject: Subject) -> None:
-    for shape in ((200, 6, 5), (200, 3, 11)):
+    for shape in ((120, 6, 5), (120, 3, 11)):
         x = pool(*shape)
-        expected = subject.select(x, 30)
-        for memory in ("10KB", "1KB", 1):
+        expected = subject.select(x, 20)
+        for memory in ("30KB", "9KB", 1):  # blocks of about fifteen rows, of four, and of one
             expect_same(
-                subject.select(x, 30, memory=memory),
+                subject.select(x, 20, memory=memory),
                 expected,
                 f"the memory budget must not change the batch (memory={memory!r})",
                 "The score of a row in task.scores may depend on that row only: not on the other rows of its block, "
@@ -398,10 +398,10 @@ def _compare_part(subject: Subject, some: Array, what: str, **options: Any) -> N
 
 @_rule
 def _ties(subject: Subject) -> None:
-    x, z = copies(100, 5), np.tile(features(100), (5, 1))
-    expected = subject.select(x, 60, embeddings=z)
+    x, z = copies(40, 5), np.tile(features(40), (5, 1))
+    expected = subject.select(x, 40, embeddings=z)
     for memory in ("30KB", "5KB"):
-        batch = subject.select(x, 60, embeddings=z, memory=memory)
+        batch = subject.select(x, 40, embeddings=z, memory=memory)
         rule = f"among exact copies of points, the memory budget must not change the picks (memory={memory!r})"
         cause = "Copies must get scores that are equal to the last bit, in whatever block they are."
         expect_same_points(batch.indices, expected.indices, rule, cause)

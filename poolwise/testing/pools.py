@@ -31,7 +31,7 @@ def features(N: int, D: int = 6, seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(size=(N, D)).astype(np.float32)
 
 
-def degenerate(N: int = 40) -> dict[str, Array]:
+def degenerate(N: int = 24) -> dict[str, Array]:
     """Pools of N points in which little or nothing can be told apart, by name."""
     labels = np.random.default_rng(0).integers(0, 3, (N, 4))
     return {
@@ -40,9 +40,11 @@ def degenerate(N: int = 40) -> dict[str, Array]:
         "uniform predictions": np.full((N, 4, 3), -np.log(3), np.float32),
         "identical points": np.repeat(pool(1, 4, 3), N, 0),
         "identical samples": np.repeat(pool(N, 1, 3), 4, 1),
+        "copies of points": np.repeat(pool(-(-N // 5), 4, 3), 5, 0)[:N],
         "one sample": pool(N, 1, 3),
         "one class": pool(N, 4, 1),
         "two classes": pool(N, 4, 2),
+        "many samples that hardly differ": pool(N, 70, 2, scale=0.01),
         "nearly certain predictions": pool(N, 4, 3, scale=60.0),
         "half precision": pool(N, 4, 3).astype(np.float16),
         "double precision": normalise(pool(N, 4, 3).astype(np.float64)),
