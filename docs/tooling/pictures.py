@@ -2,6 +2,7 @@
 
     python -m docs.tooling.pictures          # all of them, about a minute
     python -m docs.tooling.pictures saturation lazy
+    python -m docs.tooling.pictures numbers  # no picture: the figures of the pages on redundancy and saturation
 
 Run it from the root of the repository. It writes docs/images/*.png.
 """
@@ -44,17 +45,23 @@ def ensemble(features: int, classes: int, members: int, steps: int = 300, hidden
 def digits_predictions(members: int = 20, dropout_samples: int | None = None) -> tuple[Any, np.ndarray, Any]:
     """Predictions of the digits that are not labelled, two of each class being so; and their labels and images."""
     digits = load_digits()
-    inputs = (digits.data / 16).astype(np.float32)
-    order = np.random.default_rng(0).permutation(len(inputs))
-    labelled = np.concatenate([order[digits.target[order] == c][:2] for c in range(10)])
-    rest = np.setdiff1d(order, labelled)
     if dropout_samples is None:
         posterior = ensemble(64, 10, members)
     else:
         make = lambda: pw.models.mlp((64,), 10, hidden=(64,), dropout=0.5)  # noqa: E731
         posterior = pw.posteriors.MCDropout(make, dropout_samples, training=pw.Training(steps=300), threads=1)
-    posterior.fit((inputs[labelled], digits.target[labelled]), seed=0)
+    posterior, rest = digits_posterior(posterior)
+    inputs = (digits.data / 16).astype(np.float32)
     return posterior.predict(inputs[rest]), digits.target[rest], digits.images[rest]
+
+
+def digits_posterior(posterior: Any) -> tuple[Any, np.ndarray]:
+    """A posterior fitted on two digits of each class, and the positions of the others."""
+    digits = load_digits()
+    order = np.random.default_rng(0).permutation(len(digits.target))
+    labelled = np.concatenate([order[digits.target[order] == c][:2] for c in range(10)])
+    inputs = (digits.data[labelled] / 16).astype(np.float32)
+    return posterior.fit((inputs, digits.target[labelled]), seed=0), np.setdiff1d(order, labelled)
 
 
 def information() -> None:
@@ -215,6 +222,30 @@ def lazy() -> None:
     save(figure, "lazy")
 
 
+def numbers() -> None:
+    """How far copies share information, and when sums of pairs and BatchBALD are used up, on digits."""
+    inputs = (load_digits().data / 16).astype(np.float32)
+    for members in (5, 20):
+        posterior, rest = digits_posterior(ensemble(64, 10, members))
+        predictions = posterior.predict(inputs[rest])
+        bald = np.asarray(pw.scores.bald(predictions))
+        top = np.argsort(-bald)[:100]
+        noise = np.random.default_rng(1).normal(0, 0.1, (100, 64)).astype(np.float32)
+        pairs = predictions.take(top).log_probs, posterior.predict(inputs[rest][top] + noise).log_probs
+        shared = shared_information(np.exp(np.concatenate(pairs).astype(float)))
+        scale = np.sqrt(np.diag(shared))
+        rho, copies = shared / scale[:, None] / scale, (np.arange(100), 100 + np.arange(100))
+        others = rho[:100, :100][np.triu_indices(100, 1)]
+        print(f"K = {members}: of the 100 digits with the most information, medians")
+        print(f"  a noisy copy shares {np.median(shared[copies] / bald[top]):.2f} of the information of a digit")
+        print(f"  rho of a digit and its copy {np.median(rho[copies]):.2f}, of two digits {np.median(others):.2f}")
+        for count in ("ordered", "unordered"):
+            gains = pw.select(predictions, 40, "lbb", redundancy="sum", pairs=count).scores
+            print(f"  lbb, sum of {count} pairs: {int(np.argmax(gains <= 1e-9))} picks with a gain above 0")
+        information = pw.select(predictions, 10, "batchbald", configurations=10_000).diagnostics.information
+        print(f"  batchbald: {information[-1] / np.log(members):.2%} of the ceiling after 10 picks")
+
+
 def save(figure: Any, name: str) -> None:
     """Write a picture, small enough for a page."""
     IMAGES.mkdir(exist_ok=True)
@@ -223,7 +254,7 @@ def save(figure: Any, name: str) -> None:
     print(f"docs/images/{name}.png")
 
 
-PICTURES = [information, consistency, redundancy, saturation, coverage, lazy]
+PICTURES = [information, consistency, redundancy, saturation, coverage, lazy, numbers]
 
 if __name__ == "__main__":
     wanted = sys.argv[1:] or [picture.__name__ for picture in PICTURES]
