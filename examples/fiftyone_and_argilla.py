@@ -1,7 +1,7 @@
 """A batch and its predictions for FiftyOne (tags of samples) and Argilla (records with suggestions).
 
-Written as plain JSON by the schemas of their documentation. With argilla installed (pip install argilla), as its own
-objects too. FiftyOne (pip install fiftyone) starts a database, so its part runs on request, with the argument fiftyone.
+Written as plain JSON by the schemas of their documentation. With the packages installed (pip install argilla fiftyone),
+as their own objects too. A data set of FiftyOne needs MongoDB, so it is made on request, with the argument fiftyone.
 """
 
 import importlib.util
@@ -30,8 +30,8 @@ with pw.Project.open("photos", classes=["rows", "columns"], batch_size=8) as pro
     for place, name in enumerate(project.items.ids):
         label = current[name].label if name in current else None
         chosen = next((item for item in batch.items if item.id == name), None)
-        said = predicted.classes[int(predicted.probs[place].argmax())]
-        share = float(predicted.probs[place].max())
+        probs = predicted.probs[place]
+        said, share = predicted.classes[int(probs.argmax())], float(probs.max())
         tags = [f"poolwise-batch-{batch.number}"] if chosen else ["labelled"] if label else []
         path = str(project.items.files[place].absolute())
         samples.append({"filepath": path, "tags": tags, "label": label, "prediction": said, "confidence": share})
@@ -49,9 +49,12 @@ if importlib.util.find_spec("argilla"):
 
     made = [rg.Record(**{**r, "suggestions": [rg.Suggestion(**s) for s in r["suggestions"]]}) for r in records]
     print("argilla:", made[0].id, made[0].metadata["rank"], made[0].suggestions["label"].value)
-if "fiftyone" in sys.argv:
+if importlib.util.find_spec("fiftyone"):
     import fiftyone as fo
 
-    dataset = fo.Dataset()
-    dataset.add_samples([fo.Sample(filepath=s["filepath"], tags=s["tags"]) for s in samples])
-    print("fiftyone:", dataset.count_sample_tags())
+    said = [fo.Classification(label=s["prediction"], confidence=s["confidence"]) for s in samples]
+    found = [fo.Sample(s["filepath"], s["tags"], prediction=one) for s, one in zip(samples, said, strict=True)]
+    print("fiftyone:", sum("labelled" in sample.tags for sample in found), "labelled,", found[0].prediction.label)
+    if "fiftyone" in sys.argv:
+        (dataset := fo.Dataset()).add_samples(found)
+        print("fiftyone:", dataset.count_sample_tags())

@@ -27,6 +27,7 @@ NEEDS = {
 INSTALL = {
     "accelerate": "pip install -c constraints.txt accelerate datasets",
     "cleanlab": "pip install -c constraints.txt cleanlab",
+    "mlflow": "pip install -c constraints.txt mlflow",
     "tensorboard": "pip install -c constraints.txt tensorboard",
 }
 
@@ -34,19 +35,26 @@ INSTALL = {
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_catalogues")
 @pytest.mark.parametrize(
-    "script",
-    # tests/test_ray.py runs that of the cluster, where Ray is started already
-    [pytest.param(script, id=script.stem) for script in EXAMPLES if script.stem != "cluster"],
+    ("script", "package"),
+    [
+        # tests/test_ray.py runs that of the cluster, where Ray is started already
+        *(pytest.param(script, None, id=script.stem) for script in EXAMPLES if script.stem != "cluster"),
+        pytest.param(EXAMPLES[0].with_name("log_rounds.py"), "mlflow", id="log_rounds mlflow"),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning", "ignore::poolwise.PrefilterWarning")
 def test_an_example_runs(
-    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: Path,
+    package: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    needed = NEEDS.get(script.stem, "poolwise")
+    needed = package or NEEDS.get(script.stem, "poolwise")
     if importlib.util.find_spec(needed) is None:
         pytest.skip(f"{script.name} needs {needed}: {INSTALL.get(needed, 'it is not installed')}")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [str(script)])
+    monkeypatch.setattr(sys, "argv", [str(script), *([package] if package else [])])
     with torch.random.fork_rng():  # a script may seed the global state, a test may not
         runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out.strip()
