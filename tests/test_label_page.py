@@ -270,6 +270,7 @@ def test_people_who_disagree_are_shown(desk, page):
 
 def test_labels_that_come_from_elsewhere_are_noticed(desk, page):
     desk.project.add({"0": "dog"}, person="file")
+    desk.refresh()  # which a server does every second
     assert page.client.get("/api/status").json()["labels"] == 1
     assert "0" not in [item["id"] for item in page.work(20)]
 

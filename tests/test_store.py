@@ -13,6 +13,7 @@ from databases import new_database
 from poolwise.errors import FileError, LabelError, ParameterError, StateError
 from poolwise.labelling.store import Event, Known, ModelRecord, Pick, Proposal, Store, migrations, schema
 from poolwise.labelling.store.events import Fold
+from poolwise.labelling.store.leases import LeaseRequest
 from poolwise.labelling.store.sqlite import DatabaseFile
 
 numbers = itertools.count()
@@ -242,12 +243,36 @@ class TestLeases:
 
     def test_a_queue_is_read_no_further_than_needed(self, store):
         def queue():
-            yield from "abc"
+            yield from "abcd"
             raise AssertionError("read too far")
 
         assert store.lease("anna", 2, 60, queue(), wanted=lambda item: True, now=0) == ["a", "b"]
         assert store.lease("bert", 1, 60, queue(), wanted=lambda item: True, now=0) == ["c"]
-        assert store.lease("anna", 2, 60, queue(), wanted=lambda item: item != "a", now=40) == ["b", "a"]
+        assert store.lease("anna", 2, 60, queue(), wanted=lambda item: item != "a", now=40) == ["b", "d"]
+
+    def test_requests_of_many_people_are_settled_in_one_transaction(self, store):
+        """As those that wait while others are settled; anna asks twice, and what fails for carl fails for him alone."""
+        store.lease("anna", 2, 60, list("xy"), now=0)
+
+        def broken():
+            yield "a"
+            raise LabelError("no queue")
+
+        def request(person, count, queue, wanted):
+            return LeaseRequest(person, count, 60, 1, queue, wanted.__contains__, lambda item: 1 + (item == "b"))
+
+        group = [
+            request("anna", 3, "abcdef", "yab"),  # x is not wanted any more
+            request("bert", 2, "abcdef", "abcdef"),
+            request("carl", 2, broken(), "a"),
+            request("anna", 2, "abcdef", "yf"),  # neither are a and b
+            request("dora", 2, "abcdef", "abcdef"),
+        ]
+        store._lease_all(group)
+        got = [one.items for one in group]
+        assert got == [["y", "a", "b"], ["b", "c"], [], ["y", "f"], ["a", "b"]]
+        assert [type(one.error) for one in group] == [type(None), type(None), LabelError, type(None), type(None)]
+        assert store.leased(now=2) == {"anna": ["y", "f"], "bert": ["b", "c"], "dora": ["a", "b"]}
 
     def test_some_items_go_to_two_people(self, store):
         most = {"a": 2, "b": 1, "c": 2}.get

@@ -91,14 +91,8 @@ async def answers(request: Request, body: Answers) -> Response:
 
 @router.get("/status")
 async def status(request: Request) -> Response:
-    """Where things stand."""
-    context = context_of(request)
-
-    def look() -> dict[str, Any]:
-        context.desk.refresh()
-        return _state(context)
-
-    return JSONResponse(await run_in_threadpool(look))
+    """Where things stand, as far as this process knows: it looks at the store every second."""
+    return JSONResponse(_state(context_of(request)))
 
 
 @router.get("/recent")
@@ -138,7 +132,6 @@ async def add_class(request: Request, body: Name) -> dict[str, Any]:
             project.add_classes([body.name], person=_named(session), origin="page")
         except PoolwiseError as error:
             raise HTTPException(422, str(error)) from error
-        context.desk.refresh()
         return {"classes": context.desk.classes}
 
     return await run_in_threadpool(add)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ class Known:
         models: all models, oldest first.
         predicted: what the newest model says; None if there is no model.
         before: what the model before it says.
-        doubtful: `[N]` positions in the order in which the newest model is unsure of them.
+        queue: the items of the batches, those of the newest one first.
+        fillers: positions of other items, in the order in which they are offered once the batches are done.
     """
 
     batches: Sequence[Proposal] = ()
@@ -62,7 +64,8 @@ class Known:
     models: Sequence[ModelRecord] = ()
     predicted: Predicted | None = None
     before: Predicted | None = None
-    doubtful: Array | None = None
+    queue: Sequence[str] = ()
+    fillers: Array = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class Desk:
         self._lock = threading.Lock()
         self._seen: dict[str, float] = {}
         self._recent: dict[str, dict[str, None]] = {}  # the last items that each person answered, oldest first
+        self._later: dict[str, dict[str, None]] = {}  # the items that each person skipped
         self._counts: Counter[str] = Counter()
         self._batch, self._done = frozenset[str](), 0  # the items of the newest batch, and how many are answered
         self._once = project.description.twice == 0
@@ -106,11 +110,12 @@ class Desk:
         self._shuffled = np.random.default_rng(project.description.seed).permutation(len(self.items))
         self._learning, self._news, self._ended = threading.Lock(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._watch, name="desk", daemon=True)
+        self.store.listen(self._heard)
         self.refresh()
         self.learn()
 
     def start(self) -> None:
-        """Begin to notice new batches and models."""
+        """Begin to notice new batches and models, and labels that other processes add."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -123,9 +128,19 @@ class Desk:
     # What is known
 
     def refresh(self) -> None:
-        """Read what is new in the store. It takes as long for the millionth label as for the first."""
+        """Read what other processes have stored. It takes as long for the millionth label as for the first."""
         with self._lock:
-            for event in self.store.events(self._last):
+            self._take_all(self.store.events(self._last))
+
+    def _heard(self, events: Sequence[Event]) -> None:
+        """Take what this server has just stored; what other processes stored before it is read."""
+        with self._lock:
+            missed = events and events[0].id > self._last + 1
+            self._take_all(self.store.events(self._last) if missed else events)
+
+    def _take_all(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.id > self._last:
                 self._take(event)
                 self._last = event.id
 
@@ -143,12 +158,15 @@ class Desk:
                     self._counts[current.label] += change
             if item in self._batch:
                 self._done += _done(after) - _done(before)
-            self._remember(event.person, item, event.kind != "clear")
+            self._remember(event.person, item, event.kind)
 
-    def _remember(self, person: str, item: str, answered: bool) -> None:
-        mine = self._recent.setdefault(person, {})
+    def _remember(self, person: str, item: str, kind: str) -> None:
+        mine, later = self._recent.setdefault(person, {}), self._later.setdefault(person, {})
         mine.pop(item, None)
-        if answered:
+        later.pop(item, None)
+        if kind == "skip":
+            later[item] = None
+        if kind != "clear":
             mine[item] = None
             if len(mine) > _REMEMBERED:
                 del mine[next(iter(mine))]
@@ -169,14 +187,15 @@ class Desk:
             batches = self.store.batches(last=2)
             picks = {pick.item: pick for batch in batches for pick in batch.picks}
             newest = self.store.models(last=1)
-            models, predicted, before, doubtful = known.models, known.predicted, known.before, known.doubtful
+            models, predicted, before = known.models, known.predicted, known.before
             if newest and (not models or models[-1].number != newest[-1].number):
                 models, folder = self.store.models(), self.project.folder / "models"
                 predicted = load_predicted(models[-1], folder)
                 before = load_predicted(models[-2], folder) if len(models) > 1 else None
-                doubtful = self._by_doubt(predicted)
+            queue = list(dict.fromkeys(pick.item for batch in reversed(batches) for pick in batch.picks))
+            fillers = self._fillers(predicted, picks)
             with self._lock:
-                self._known = Known(batches, picks, models, predicted, before, doubtful)
+                self._known = Known(batches, picks, models, predicted, before, queue, fillers)
                 self._batch = frozenset(batches[-1].ids) if batches else frozenset()
                 self._count()
 
@@ -189,15 +208,19 @@ class Desk:
             self._news.wait(_AGE)
             self._news.clear()
             with suppress(PoolwiseError):  # the disk may be full for a while; the next look tells
+                self.refresh()
                 self.learn()
 
-    def _by_doubt(self, predicted: Predicted | None) -> Array | None:
-        if predicted is None or predicted.probs.shape[1] < 2:
-            return None
-        top = np.partition(predicted.probs, -2, axis=1)
-        order = np.argsort(top[:, -1] - top[:, -2], kind="stable")
-        places = np.array([self.items.position.get(name, -1) for name in predicted.ids])[order]
-        found: Array = places[places >= 0]
+    def _fillers(self, predicted: Predicted | None, picks: Mapping[str, Pick]) -> Array:
+        """Items for people who are faster than the background process: what the model is least sure of, or any."""
+        order = self._shuffled
+        if predicted is not None and predicted.probs.shape[1] >= 2:
+            top = np.partition(predicted.probs, -2, axis=1)
+            doubt = np.argsort(top[:, -1] - top[:, -2], kind="stable")
+            order = np.array([self.items.position.get(name, -1) for name in predicted.ids])[doubt]
+        left = ~self._empty
+        left[[self.items.position[name] for name in picks if name in self.items.position]] = False
+        found: Array = order[(order >= 0) & left[order]]
         return found
 
     @property
@@ -246,7 +269,6 @@ class Desk:
             fillers: whether to add items that no batch has, if the batches have too few.
         """
         self._seen[person] = time.monotonic()
-        self.refresh()
         if not self._known.batches and self.impatient:
             self._begin()
         want = max(1, min(want, MOST))
@@ -261,14 +283,15 @@ class Desk:
         return [self.shown(item) for item in leased]
 
     def _queue(self, person: str, fillers: bool) -> Iterator[str]:
-        """The items that a person could label: those of the newest batches, then others."""
-        known = self._known
-        for batch in reversed(known.batches):
-            for pick in batch.picks:
-                if known.picks[pick.item] is pick and self._open(pick.item, person):
-                    yield pick.item
+        """What could be labelled: the items of the newest batches, then others, then what this person put off."""
+        known, later = self._known, dict(self._later.get(person, {}))
+        yield from filterfalse(later.__contains__, known.queue)
         if fillers and known.batches:
-            yield from self._fillers(person, known)
+            for start in range(0, len(known.fillers), _BLOCK):
+                for place in known.fillers[start : start + _BLOCK].tolist():
+                    if self.items.ids[place] not in later:
+                        yield self.items.ids[place]
+            yield from later
 
     def _open(self, item: str, person: str) -> bool:
         current = self._fold.items.get(item)
@@ -276,8 +299,10 @@ class Desk:
             return item in self.items.position
         if item not in self.items.position or (self._once and current.label is not None):
             return False
+        mine = current.by(person)
         labels = sum(answer.kind == "label" for answer in current.answers)
-        return not current.unlabelable and current.by(person) is None and labels < self.project.people_for(item)
+        can = (mine is None or mine.kind == "skip") and not current.unlabelable
+        return can and labels < self.project.people_for(item)
 
     def _begin(self) -> None:
         """A first batch, drawn at random, for people who would have to wait for a better one."""
@@ -295,27 +320,10 @@ class Desk:
             self.store.add_batch(Proposal(picks, "random", seed=about.seed, settings=settings, after_event=last))
         self.learn()
 
-    def _fillers(self, person: str, known: Known) -> Iterator[str]:
-        """Items for people who are faster than the background process: what the model is least sure of, or any."""
-        order = self._shuffled if known.doubtful is None else known.doubtful
-        for start in range(0, len(order), _BLOCK):
-            for place in order[start : start + _BLOCK].tolist():
-                name = self.items.ids[place]
-                if name not in known.picks and not self._empty[place] and self._open(name, person):
-                    yield name
-        yield from self._skipped(person)
-
     @property
     def impatient(self) -> bool:
         """Whether people have waited long enough for the first batch."""
         return time.monotonic() - self._started > _PATIENCE
-
-    def _skipped(self, person: str) -> Iterator[str]:
-        """Items that this person put off, once nothing else is left."""
-        for name, current in self.fold.items.items():
-            mine = current.by(person)
-            if current.label is None and mine is not None and mine.kind == "skip" and name in self.items.position:
-                yield name
 
     def why(self, item: str) -> str:
         """Why an item is offered, without what the model thinks it is."""
@@ -382,7 +390,6 @@ class Desk:
                 stored.append(found.request_id or "")
             else:
                 refused[event.request_id or ""] = "another answer was sent under the same name"
-        self.refresh()
         return stored, refused
 
     @staticmethod

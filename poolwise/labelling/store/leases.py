@@ -1,66 +1,105 @@
 """Who is working on which item now, so that two people do not label the same one by accident."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
 from poolwise.labelling.store.schema import leases
+from poolwise.labelling.store.together import Request
+
+# Made once, since making a statement takes longer than SQLite needs to run it.
+_MINE = leases.c.person == sa.bindparam("who")
+_ENDED = sa.delete(leases).where(leases.c.until <= sa.bindparam("now"))
+_ALL = sa.select(leases.c.item, leases.c.person, leases.c.place)
+_RENEW = sa.update(leases).where(_MINE).values(until=sa.bindparam("then"))
+_RELEASE = sa.delete(leases).where(_MINE & (leases.c.item == sa.bindparam("what")))
+_INSERT = sa.insert(leases)
+_HELD = sa.select(leases.c.item).where(_MINE & (leases.c.until >= sa.bindparam("then"))).order_by(leases.c.place)
 
 
-def lease(
-    connection: sa.Connection,
-    person: str,
-    count: int,
-    until: float,
-    now: float,
-    queue: Iterable[str],
-    wanted: Callable[[str], bool],
-    most: Callable[[str], int],
-) -> list[str]:
-    """Give items to a person: those that they have already, then the next of the queue that are free.
+@dataclass
+class LeaseRequest(Request):
+    """A person wants items: those that they have already, then the next of a queue that are free.
 
-    Args:
-        connection: in a transaction that nobody else writes during.
+    Attributes:
         person: who.
         count: how many items they want to have.
         until: when the items come back.
         now: the time.
-        queue: the items that this person could do, the most useful first; read no further than needed.
-        wanted: whether this person could still do an item that they have.
+        queue: items, the most useful first; read no further than needed.
+        wanted: whether this person could do an item.
         most: how many people may have an item at once.
+        items: what they get.
     """
-    connection.execute(sa.delete(leases).where(leases.c.until <= now))
-    taken: dict[str, int] = {}
-    mine: list[tuple[int, str]] = []
-    for item, owner, place in connection.execute(sa.select(leases.c.item, leases.c.person, leases.c.place)):
-        if owner == person:
-            mine.append((place, item))
-        else:
-            taken[item] = taken.get(item, 0) + 1
-    kept = [item for _, item in sorted(mine) if wanted(item)]
-    held = set(kept)
-    if len(kept) < len(mine):
-        release(connection, person, [item for _, item in mine if item not in held])
-    fresh: list[str] = []
-    for item in queue if len(kept) < count else ():
-        if item not in held and taken.get(item, 0) < most(item):
-            fresh.append(item)
-            held.add(item)
-            if len(kept) + len(fresh) >= count:
-                break
+
+    person: str
+    count: int
+    until: float
+    now: float
+    queue: Iterable[str]
+    wanted: Callable[[str], bool]
+    most: Callable[[str], int]
+    items: list[str] = field(default_factory=list)
+
+
+def lease(connection: sa.Connection, requests: Sequence[LeaseRequest]) -> None:
+    """Give items to people, one request after another.
+
+    Args:
+        connection: in a transaction that nobody else writes during.
+        requests: who wants how many.
+    """
+    connection.execute(_ENDED, {"now": min(request.now for request in requests)})
+    before: dict[str, dict[str, int]] = {}  # the items of each person, with their places
+    holders: dict[str, set[str]] = {}
+    for item, person, place in connection.execute(_ALL).all():
+        before.setdefault(person, {})[item] = place
+        holders.setdefault(item, set()).add(person)
+    after = {request.person: dict(before.get(request.person, {})) for request in requests}
+    for request in requests:
+        try:
+            _choose(request, after[request.person], holders)
+        except Exception as error:  # of somebody's queue
+            request.error = error
+    gone = [{"who": who, "what": item} for who in after for item in before.get(who, {}) if item not in after[who]]
+    if gone:
+        connection.execute(_RELEASE, gone)
+    kept = [{"who": r.person, "then": r.until} for r in requests if r.error is None and before.get(r.person)]
     if kept:
-        connection.execute(sa.update(leases).where(leases.c.person == person).values(until=until))
+        connection.execute(_RENEW, kept)
+    until = {request.person: request.until for request in requests}
+    fresh = [
+        {"item": item, "person": who, "place": place, "until": until[who]}
+        for who, places in after.items()
+        for item, place in places.items()
+        if item not in before.get(who, {})
+    ]
     if fresh:
-        first = max((place for place, _ in mine), default=-1) + 1
-        rows = [{"item": x, "person": person, "place": first + n, "until": until} for n, x in enumerate(fresh)]
-        connection.execute(sa.insert(leases), rows)
-    return [*kept, *fresh][:count]
+        connection.execute(_INSERT, fresh)
+
+
+def _choose(request: LeaseRequest, mine: dict[str, int], holders: dict[str, set[str]]) -> None:
+    """Settle one request: `mine` and `holders` are changed to what holds afterwards."""
+    place = max(mine.values(), default=-1)
+    for item in [item for item in mine if not request.wanted(item)]:
+        del mine[item]
+        holders[item].discard(request.person)
+    for item in request.queue if len(mine) < request.count else ():
+        others = holders.get(item)
+        if item in mine or (others and len(others) >= request.most(item)) or not request.wanted(item):
+            continue
+        place += 1
+        mine[item] = place
+        holders.setdefault(item, set()).add(request.person)
+        if len(mine) >= request.count:
+            break
+    request.items = sorted(mine, key=mine.__getitem__)[: request.count]
 
 
 def held(connection: sa.Connection, person: str, until: float) -> list[str]:
     """The items that a person has at least until then."""
-    mine = (leases.c.person == person) & (leases.c.until >= until)
-    return list(connection.execute(sa.select(leases.c.item).where(mine).order_by(leases.c.place)).scalars())
+    return list(connection.execute(_HELD, {"who": person, "then": until}).scalars())
 
 
 def renew(connection: sa.Connection, person: str, until: float, now: float) -> int:

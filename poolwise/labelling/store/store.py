@@ -18,6 +18,7 @@ from poolwise.labelling.store.databases import Database, open_database
 from poolwise.labelling.store.events import Current, Event, Fold
 from poolwise.labelling.store.records import Known, ModelRecord, Person, Pick, Proposal
 from poolwise.labelling.store.sqlite import write_single
+from poolwise.labelling.store.together import Request, Together
 
 # Values in one statement; SQLite takes 32,766 of them.
 _VALUES = 500
@@ -43,14 +44,12 @@ def _event(row: sa.Row[Any]) -> Event:
 
 
 @dataclass
-class _Request:
+class _Append(Request):
     """Events that a thread wants to be stored."""
 
     events: Sequence[Event]
     check: Callable[[Fold], None] | None = None
     stored: list[Event] = field(default_factory=list)
-    error: BaseException | None = None
-    done: bool = False
 
 
 class Store:
@@ -69,8 +68,8 @@ class Store:
     def __init__(self, database: Database, project: str = "") -> None:
         self._database, self._project = database, project
         self._fold, self._folding = Fold(), threading.Lock()
-        self._waiting: list[_Request] = []
-        self._turn, self._committing = threading.Condition(), False
+        self._appending, self._leasing = Together(self._append_all), Together(self._lease_all)
+        self._heard: Callable[[Sequence[Event]], None] = lambda events: None
         with database.reading() as connection:
             current = migrations.is_current(connection, project)
         if not current:
@@ -146,17 +145,18 @@ class Store:
         """
         for event in events:
             event.check()
-        request = _Request(events, check)
-        with self._turn:
-            self._waiting.append(request)
-            self._turn.wait_for(lambda: request.done or not self._committing)
-            if not request.done:  # this thread stores what all the others wait for: one transaction for many
-                self._committing = True
-        if not request.done:
-            self._commit()
-        if request.error is not None:
-            raise request.error
+        request = _Append(events, check)
+        self._appending.do(request)
         return request.stored
+
+    def listen(self, heard: Callable[[Sequence[Event]], None]) -> None:
+        """Be told what `append` of this object has stored, so that it need not be read again.
+
+        Args:
+            heard: called with the events of one transaction after another, in the order of their numbers. What other
+                processes store is not told: their events are missing in between.
+        """
+        self._heard = heard
 
     def decide(self, plan: Callable[[Fold], Sequence[Event]]) -> list[Event]:
         """Store events that depend on what is there; nobody else can write in between.
@@ -169,29 +169,21 @@ class Store:
                 events = plan(self._catch_up(connection))
             for event in events:
                 event.check()
-            return self._insert(connection, [_Request(events)])[0].stored
+            request = _Append(events)
+            self._insert(connection, [request])
+            return request.stored
 
-    def _commit(self) -> None:
-        """Store all that waits; an error in one request is that of this request alone."""
-        with self._turn:
-            requests, self._waiting = self._waiting, []
-        try:
-            with self._database.writing() as connection:
-                self._insert(connection, requests)
-        except BaseException as error:
-            for request in requests:
-                request.error = request.error or error
-        finally:
-            with self._turn:
-                for request in requests:
-                    request.done = True
-                self._committing = False
-                self._turn.notify_all()
+    def _append_all(self, requests: Sequence[_Append]) -> None:
+        with self._database.writing() as connection:
+            fresh = self._insert(connection, requests)
+        self._heard(fresh)
 
-    def _insert(self, connection: sa.Connection, requests: "Sequence[_Request]") -> "Sequence[_Request]":
+    def _insert(self, connection: sa.Connection, requests: Sequence[_Append]) -> list[Event]:
+        """Insert what requests want to be stored; returns the events that are new."""
         names = [event.request_id for request in requests for event in request.events if event.request_id]
         known = self._known_requests(connection, names)
-        number, now, fresh = self._last_event(connection), time.time(), []
+        number, now = self._last_event(connection), time.time()
+        fresh: list[Event] = []
         for request in requests:
             if request.check is not None and not all(event.request_id in known for event in request.events):
                 try:
@@ -205,13 +197,13 @@ class Store:
                 if added is None:
                     number += 1
                     added = replace(event, id=number, at=now if event.at is None else event.at)
-                    fresh.append({name: getattr(added, name) for name in _EVENT})
+                    fresh.append(added)
                     if added.request_id is not None:
                         known[added.request_id] = added
                 request.stored.append(added)
         if fresh:  # last, so that no check sees events that are not committed yet
-            connection.execute(_INSERT, fresh)
-        return requests
+            connection.execute(_INSERT, [{name: getattr(event, name) for name in _EVENT} for event in fresh])
+        return fresh
 
     def events(self, after: int = 0) -> list[Event]:
         """The events with a number above `after`, in order."""
@@ -376,9 +368,9 @@ class Store:
             person: who.
             count: how many items they want to have.
             seconds: how long; after that, items of a person who has gone come back.
-            queue: the items that this person could do, the most useful first.
-            wanted: whether this person could still do an item that they have, so that the queue need not be read to its
-                end; by default, whether it is in the queue.
+            queue: items, the most useful first.
+            wanted: whether this person could do an item; by default, whether it is in the queue, which is then read to
+                its end.
             most: how many people may have an item at once.
             now: the time, in seconds since 1970.
         """
@@ -390,8 +382,13 @@ class Store:
             held = leases.held(connection, person, now + seconds / 2)
         if len(held) >= count and all(map(wanted, held)):
             return held[:count]
+        request = leases.LeaseRequest(person, count, now + seconds, now, queue, wanted, most)
+        self._leasing.do(request)
+        return request.items
+
+    def _lease_all(self, requests: Sequence[leases.LeaseRequest]) -> None:
         with self._database.writing(durable=False) as connection:
-            return leases.lease(connection, person, count, now + seconds, now, queue, wanted, most)
+            leases.lease(connection, requests)
 
     def renew(self, person: str, seconds: float, now: float | None = None) -> int:
         """Keep the items of a person for longer; returns how many they still have."""
