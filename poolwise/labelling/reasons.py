@@ -9,13 +9,12 @@ import numpy as np
 from poolwise.arrays import Array
 from poolwise.labelling.store import ModelRecord
 
-RANDOM = "drawn at random: there is no model yet"
+RANDOM = "drawn at random, before there was a model"
 CHECK = "drawn at random, to measure how good the model is"
-WAITING = "drawn at random: the first batch is still being chosen"
-EARLY = "drawn at random: there is no model yet"
-BETWEEN = "the model is unsure about it; the next batch is still being chosen"
+WAITING = "drawn at random, while the first batch was being chosen"
+BETWEEN = "the model is unsure about it; it is offered while the next batch is being chosen"
 AGAIN = "you skipped it before, and nothing else is left"
-START = "one of the items that together resemble most of the others: there is no model yet"
+START = "one of the items that together resemble most of the others, chosen before there was a model"
 
 # Shares of the probability below which a model is said to waver, or to be unsure.
 _WAVERS, _UNSURE = 0.15, 0.5
@@ -85,8 +84,8 @@ def saturation(notes: Sequence[str], size: int) -> str | None:
     )
 
 
-# Labels that must measure a model before anything is said about its accuracy.
-_FEW_CHECKS = 20
+FEW_CHECKS = 20
+"""Labels that must measure a model before its accuracy is given in per cent, and anything is concluded from it."""
 
 # Points of accuracy: a gain that is small, and an interval that is narrow enough to tell.
 _SMALL_GAIN, _NARROW = 0.015, 0.06
@@ -118,10 +117,10 @@ def outlook(models: Sequence[ModelRecord], same: float | None) -> Outlook:
     if not models:
         return Outlook("early", "There is no model yet. The first one is trained after a few labels of two classes.")
     last = models[-1]
-    if last.accuracy is None or last.checked < _FEW_CHECKS:
+    if last.accuracy is None or last.checked < FEW_CHECKS:
         return Outlook(
             "early",
-            f"Too early to tell: {last.checked:,} labels measure the model, and it takes at least {_FEW_CHECKS}. Some "
+            f"Too early to tell: {last.checked:,} labels measure the model, and it takes at least {FEW_CHECKS}. Some "
             "items of every batch are drawn at random for this.",
         )
     earlier = [m for m in models[:-1] if m.accuracy is not None and m.labels <= 0.6 * last.labels]

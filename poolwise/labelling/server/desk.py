@@ -16,7 +16,7 @@ from poolwise.errors import LabelError, PoolwiseError
 from poolwise.labelling.agreement import Agreement, Answers
 from poolwise.labelling.predicted import Predicted, load_predicted
 from poolwise.labelling.project import Project
-from poolwise.labelling.reasons import AGAIN, BETWEEN, CHECK, EARLY, WAITING, before_label
+from poolwise.labelling.reasons import AGAIN, BETWEEN, CHECK, FEW_CHECKS, RANDOM, WAITING, before_label
 from poolwise.labelling.store import Current, Event, ModelRecord, Pick, Proposal
 from poolwise.labelling.store.events import Fold
 
@@ -332,7 +332,7 @@ class Desk:
             return before_label(pick.why)
         if item in self._fold.items:
             return AGAIN
-        return EARLY if self._known.predicted is None else BETWEEN
+        return RANDOM if self._known.predicted is None else BETWEEN
 
     def shown(self, item: str) -> dict[str, Any]:
         """An item as the page gets it."""
@@ -439,6 +439,8 @@ class Desk:
                 "number": model.number,
                 "labels": model.labels,
                 "checked": model.checked,
+                "correct": model.correct,
+                "few": model.checked < FEW_CHECKS,
                 "accuracy": model.accuracy,
                 "low": model.low,
                 "high": model.high,

@@ -166,7 +166,7 @@ def progress_of(desk: Desk) -> dict[str, Any]:
         "saturation": reasons.saturation(batch.notes, len(batch.picks)) if batch is not None else None,
         "outlook": reasons.outlook(known.models, same),
         "saved": load_saved(desk.project.folder),
-        "few_checks": 20,
+        "few_checks": reasons.FEW_CHECKS,
     }
 
 

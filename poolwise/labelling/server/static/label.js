@@ -439,18 +439,28 @@ function showModel(model, labels) {
     return;
   }
   const known = model.accuracy !== null;
-  by("accuracy").textContent = known ? percent(model.accuracy) : "–";
+  const right = model.few ? `${model.correct} of ${model.checked}` : known ? percent(model.accuracy) : "–";
+  const between = `${percent(model.low)} to ${percent(model.high)}`;
+  const found = model.few ? `too few to say more than ${between}` : between;
+  by("accuracy").textContent = known ? right : "–";
   by("model-text").textContent = known
-    ? `right on held-out labels (${percent(model.low)} to ${percent(model.high)}), after ${model.labels.toLocaleString("en")} labels`
+    ? `right on held-out labels (${found}), after ${model.labels.toLocaleString("en")} labels`
     : `Trained on ${model.labels.toLocaleString("en")} labels. Not measured yet.`;
+}
+
+// What the background process does: "Training the networks: 3 of 5", once and as a sentence.
+function workerWords(worker) {
+  if (worker.error) return `Training has stopped: ${worker.error}`;
+  if (worker.doing === "starting") return "Starting …";
+  if (!worker.doing) return "";
+  const stage = worker.stage || (worker.doing === "training" ? "training" : "checking labels");
+  const count = worker.total > 1 ? `: ${worker.done.toLocaleString("en")} of ${worker.total.toLocaleString("en")}` : "";
+  return `${stage[0].toUpperCase()}${stage.slice(1)}${count} …`;
 }
 
 function showWorker(worker) {
   const box = by("worker");
-  const stage = worker.stage ? `: ${worker.stage}` : "";
-  const words = worker.error
-    ? `Training has stopped: ${worker.error}`
-    : { training: `Training${stage} …`, reviewing: "Checking labels …", starting: "Starting …" }[worker.doing] || "";
+  const words = workerWords(worker);
   if (box.textContent !== words) box.textContent = words;
   box.dataset.state = worker.error ? "error" : worker.doing || "idle";
 }
