@@ -2,7 +2,7 @@
 
 import os
 import random
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import NamedTuple
 
@@ -132,16 +132,24 @@ def run(run_main, monkeypatch, tmp_path):
     return partial(run_main, main, "poolwise")
 
 
+@cache
+def _registered():
+    """Register what belongs to the package: that is done when its files are imported, so once is enough."""
+    import poolwise as pw
+
+    pw.methods()
+    pw.posteriors.kinds()
+
+
 @pytest.fixture
 def own_catalogues(monkeypatch):
     """Methods, posteriors and file formats that a test registers are gone after it."""
     import poolwise as pw
     from poolwise.selection import registry
 
-    pw.methods()  # those of the package are registered once, when their files are imported
+    _registered()
     monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
     if hasattr(pw.posteriors, "kinds"):
-        pw.posteriors.kinds()
         kinds = import_module("poolwise.posteriors.registry")
         monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
     if hasattr(pw.data, "reader"):

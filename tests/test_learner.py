@@ -279,14 +279,16 @@ def test_candidates_of_every_kind(method, tmp_path):
     allowed = list(range(20, 50))
     expected, _ = rows(method, candidates=allowed)
     assert {index for batch in expected for index in batch} <= set(allowed)
-    for number, given in enumerate(
-        [np.array(allowed), torch.tensor(allowed), range(20, 50), tuple(allowed), np.array(allowed, np.uint8)]
-    ):
+    lists = [np.array(allowed), torch.tensor(allowed), range(20, 50), tuple(allowed), np.array(allowed, np.uint8)]
+    numbers = ["50%", 20, np.int64(20), np.array(20), torch.tensor(20)]
+    if method != "entropy":  # candidates are read before a method sees them: one method is enough for every kind
+        lists, numbers = lists[:1], numbers[:2]
+    for number, given in enumerate(lists):
         found, this = rows(method, candidates=given, directory=tmp_path / str(number))
         assert found == expected
         this.close()
         assert history(pw.ActiveLearner.load(tmp_path / str(number))) == history(this)
-    for given in ("50%", 20, np.int64(20), np.array(20), torch.tensor(20)):
+    for given in numbers:
         assert len(rows(method, candidates=given)[0]) == 4
     assert rows(method, candidates=None)[0] == rows(method)[0]
 

@@ -10,6 +10,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
+from cases import case
 from pools import features, one_hot, pool
 from sklearn.linear_model import LogisticRegression
 
@@ -132,14 +133,15 @@ def test_points_without_information_are_not_compared_with_each_other(method, red
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
 @pytest.mark.parametrize("method", pw.methods())
-@pytest.mark.parametrize("kind", ["one sample", "identical samples", "certain predictions", "identical points"])
-def test_a_pool_that_tells_nothing_is_selected_whole_without_delay(method, kind):
-    x = degenerate(300)[kind]
+def test_a_pool_that_tells_nothing_is_selected_whole_without_delay(method):
+    pools = degenerate(300)
     options = {"configurations": 1000} if method == "batchbald" else {}
-    started = time.process_time()
-    batch = pw.select(x, 300, method, embeddings=features(300), information=False, **options)
-    assert time.process_time() - started < 30
-    assert sorted(batch.indices.tolist()) == list(range(300))
+    for kind in ("one sample", "identical samples", "certain predictions", "identical points"):
+        with case(kind):
+            started = time.process_time()
+            batch = pw.select(pools[kind], 300, method, embeddings=features(300), information=False, **options)
+            assert time.process_time() - started < 10
+            assert sorted(batch.indices.tolist()) == list(range(300))
 
 
 def test_configurations_that_leave_nothing_open_are_left_out():

@@ -135,15 +135,19 @@ def below_process(pid, ancestor, parents):
 
 def workers():
     """Process number and title of each worker of the Ray that this process started; without Ray's own agents."""
-    parents, titles = processes(), {}
-    for pid in parents:
-        with contextlib.suppress(OSError, ValueError):
-            titles[pid] = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    return {
-        pid: title
-        for pid, title in titles.items()
-        if title.startswith("ray::") and "Agent" not in title and below_process(pid, os.getpid(), parents)
-    }
+    titles = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/cmdline", "rb") as file:
+                title = file.read().replace(b"\0", b" ").decode()
+                if title.startswith("ray::") and "Agent" not in title:
+                    titles[int(name)] = title
+    parents = processes() if titles.keys() - KNOWN else {}
+    KNOWN.update(pid for pid in titles if below_process(pid, os.getpid(), parents))
+    return {pid: title for pid, title in titles.items() if pid in KNOWN}
+
+
+KNOWN = set()  # workers that were found before: a number is not given again so soon
 
 
 class Killer(threading.Thread):
@@ -159,7 +163,7 @@ class Killer(threading.Thread):
                 if title.startswith(self.title) and self.ready() and not self.killed:
                     os.kill(pid, signal.SIGKILL)
                     self.killed = True
-            time.sleep(0.002)
+            time.sleep(0.005)
 
     def __enter__(self):
         self.start()
@@ -351,8 +355,8 @@ NOT_FOUND = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]) + bytes([0, 0, 1, 1, 5, 0, 0, 0, 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", NOT_FOUND], ids=["none", "http", "http2"])
 def test_an_address_where_somebody_else_answers(monkeypatch, answer):
-    """Ray itself would try for forty seconds; here it is ten, in this test four."""
-    monkeypatch.setattr("poolwise.cluster.answering._CHECK", 4.0)
+    """Ray itself would try for forty seconds; here it is ten, in this test four, and one where no answer can come."""
+    monkeypatch.setattr("poolwise.cluster.answering._CHECK", 4.0 if answer else 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         if answer:
             threading.Thread(target=serve, args=(server, answer), daemon=True).start()
@@ -391,8 +395,8 @@ DRIVER = """
 import time, ray
 from poolwise import cluster
 with cluster.connect("local", cpus=1, memory=80 << 20):
+    ray.get(ray.remote(lambda: 0).remote())  # a worker is there
     task = ray.remote(lambda: time.sleep(600)).remote()
-    time.sleep(1)
     print("started", flush=True)
     input()
 """
@@ -502,7 +506,7 @@ def test_a_command_that_is_killed_leaves_the_cluster_as_it_was(tmp_path):
     with join(tmp_path, *command, "--engine", "ray", "--address", address()) as process:
         while not any(title.startswith(("ray::walk_shard", "ray::read_shard")) for title in workers().values()):
             assert process.poll() is None, process.stderr.read()
-            time.sleep(0.002)
+            time.sleep(0.01)
         process.kill()
     assert process.returncode == -signal.SIGKILL
     same(pw.select(cluster.open_folder(folder), 100, "lbb"), pw.select(x, 100, "lbb"))

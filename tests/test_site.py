@@ -2,10 +2,9 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import processes
 import pytest
 
 import poolwise as pw
@@ -19,14 +18,8 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.slow
 def test_the_site(tmp_path: Path) -> None:
     """One test, since the site takes a while to build."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
+    command = ["-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
+    done = processes.run(command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     assert done.returncode == 0, done.stdout + done.stderr
     check_that_all_methods_and_names_are_there(tmp_path)
     check_that_nothing_is_loaded_from_another_host(tmp_path)

@@ -38,7 +38,7 @@ class JointInformation(GreedyObjective):
         standard_errors: standard error of the gain of each pick.
     """
 
-    floor = 0.0
+    floor, embedded = 0.0, False
     rounding = None
 
     def __init__(self, task: Task, configurations: int) -> None:

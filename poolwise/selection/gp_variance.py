@@ -34,7 +34,7 @@ class RemainingVariance(GreedyObjective):
     one K × K matrix per class, and a pick is a rank-one update. Variances never grow.
     """
 
-    floor = 0.0
+    floor, embedded = 0.0, False
     rounding = 1e-12  # in double precision, generously
 
     def __init__(self, task: Task, noise: float) -> None:

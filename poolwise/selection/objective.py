@@ -33,6 +33,7 @@ class GreedyObjective(ABC):
         rounding: how far rounding may move a gain, as a share of the largest one at the start. Points that are closer
             than this are compared by gains that are computed for each alone. None if the subclass sets `slack` itself.
         slack: the same as a number.
+        embedded: whether gains depend on embeddings too. If False, points with equal predictions are equal.
         points: how many points `start` gives gains of; all of `task.predictions`, if the subclass does not change it.
         current: whether the bounds that `update` returns are the gains of all points, from now on.
         pairs: how many pairs of points were compared so far, for the diagnostics.
@@ -60,6 +61,7 @@ class GreedyObjective(ABC):
     floor: float = -np.inf
     rounding: float | None = 1e-6
     slack: float = 0.0
+    embedded: bool = True
     points: int | None = None
     current: bool = False
     pairs: int = 0
@@ -120,7 +122,7 @@ class GreedyObjective(ABC):
         """`[n, F]` the numbers that the gains depend on, for recognising equal points."""
         predictions = self.task.predictions
         rows_n_KC = predictions.rows(indices_n).log_probs.flatten(1).numpy()
-        if predictions.embeddings is None:
+        if predictions.embeddings is None or not self.embedded:
             return rows_n_KC
         return np.concatenate([rows_n_KC, np.asarray(predictions.embeddings[indices_n], np.float64)], 1)
 

@@ -53,7 +53,7 @@ _FIRST_PAIRS, _GROWTH = 2, 2
 class PairwiseRedundancy(GreedyObjective):
     """Gains `I_i` less redundancy with the picks (see the module's text for the forms)."""
 
-    rounding = None
+    rounding, embedded = None, False
     _memory_share = 2  # the rows that are kept may take this part of the memory
 
     def __init__(self, task: Task, redundancy: Redundancy, pairs: Pairs) -> None:
