@@ -30,7 +30,7 @@ def predictions(N: int, seed: int = 0) -> np.ndarray:
 
 
 def measure(N: int, shards: int, batch: int, method: str) -> dict[str, float]:
-    held = cluster.hold(predictions(N), shards)
+    held = cluster.put(predictions(N), shards)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pw.SaturationWarning)
         traffic = pw.select(held, batch, method, information=False).diagnostics.traffic
@@ -57,7 +57,7 @@ def loopback() -> int:
 
 def envelope(tasks: int = 400) -> float:
     """Bytes that Ray itself sends for a task that reads one row, as far as they go over the network."""
-    held = cluster.hold(predictions(tasks), 1)
+    held = cluster.put(predictions(tasks), 1)
     held.rows(np.array([0]))
     before = loopback()
     for i in range(1, tasks):

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import poolwise as pw
-from poolwise import former
+from poolwise import cluster, former
 
 
 @pytest.fixture
@@ -58,5 +58,7 @@ def test_other_modules_are_missing_as_ever():
 
 
 def test_former_names_of_a_module_work_with_a_warning():
+    with pytest.warns(DeprecationWarning, match=r"poolwise\.cluster\.hold is now called put"):
+        assert cluster.hold is cluster.put
     with pytest.warns(DeprecationWarning, match=r"poolwise\.predictions\.Kind is now called PredictionKind"):
         assert pw.predictions.Kind is pw.predictions.PredictionKind

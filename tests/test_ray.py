@@ -92,7 +92,7 @@ REQUESTS = [
 def test_the_same_picks(shards, tmp_path):
     """Held in Ray or in a folder that workers read: picks, scores and information of one machine, bit for bit."""
     x = pool(403, 6, 4, seed=2)
-    held, opened = cluster.hold(x, shards), cluster.open_folder(write(tmp_path, x, shards))
+    held, opened = cluster.put(x, shards), cluster.open_folder(write(tmp_path, x, shards))
     for method, parameters in REQUESTS:
         expected = pw.select(x, 8, method, seed=3, **parameters)
         for predictions in (held, opened):
@@ -104,7 +104,7 @@ def test_the_same_picks(shards, tmp_path):
 
 def test_what_is_moved_is_counted():
     x = pool(600, 6, 4)
-    batch = pw.select(cluster.hold(x, 5), 10, "lbb", information=False)
+    batch = pw.select(cluster.put(x, 5), 10, "lbb", information=False)
     traffic = batch.diagnostics.traffic
     assert traffic.scores == 600 * 8
     assert traffic.fetched == traffic.rows * x[0].nbytes
@@ -263,7 +263,7 @@ def test_a_worker_killed_while_scoring(tmp_path):
 
 def test_a_worker_killed_between_picks():
     x = pool(3000, 6, 4)
-    held, fetched = cluster.hold(x, 5), []
+    held, fetched = cluster.put(x, 5), []
 
     def kill(stage, done, total):
         if stage == "picking" and done == 5:
@@ -307,7 +307,7 @@ def test_a_shard_that_is_gone(tmp_path):
 def test_bad_values_are_named_by_their_place_in_the_pool(tmp_path):
     x = pool(400, 6, 4)
     x[317, 2, 1] = np.nan
-    for predictions in (cluster.hold(x, 3), cluster.open_folder(write(tmp_path, x, 3))):
+    for predictions in (cluster.put(x, 3), cluster.open_folder(write(tmp_path, x, 3))):
         with pytest.raises(NotFiniteError, match="row 317, posterior sample 2"):
             pw.select(predictions, 5)
 
@@ -315,14 +315,14 @@ def test_bad_values_are_named_by_their_place_in_the_pool(tmp_path):
 def test_a_part_of_the_pool():
     x = pool(400, 6, 4)
     kept = np.random.default_rng(1).permutation(400)[:150]
-    same(pw.select(cluster.hold(x, 5), 10, candidates=kept), pw.select(x, 10, candidates=kept))
+    same(pw.select(cluster.put(x, 5), 10, candidates=kept), pw.select(x, 10, candidates=kept))
 
 
 @pytest.mark.parametrize("layout", ["KNC", "NCK"])
 def test_other_layouts_and_kinds(layout):
     x = np.exp(pool(200, 6, 4).transpose(["NKC".index(axis) for axis in layout]))
     expected = pw.Predictions.from_probs(x, layout=layout)
-    same(pw.select(cluster.hold(x, 3, kind="probs", layout=layout), 10), pw.select(expected, 10))
+    same(pw.select(cluster.put(x, 3, kind="probs", layout=layout), 10), pw.select(expected, 10))
 
 
 def test_a_worker_without_the_needed_package(tmp_path, monkeypatch):
@@ -331,7 +331,7 @@ def test_a_worker_without_the_needed_package(tmp_path, monkeypatch):
     import only_here
 
     with pytest.raises(ClusterError, match="cannot import 'only_here'"):
-        list(cluster.hold(pool(50, 3, 3)).scan(only_here.kernel))
+        list(cluster.put(pool(50, 3, 3)).scan(only_here.kernel))
 
 
 def test_without_ray(monkeypatch):
@@ -558,7 +558,7 @@ def test_an_experiment_has_the_records_of_one_machine(tmp_path):
 
 def test_predictions_in_ray_have_the_manners_of_an_array():
     x = pool(60, 4, 3)
-    held, here = cluster.hold(x, 3), pw.Predictions.from_log_probs(x)
+    held, here = cluster.put(x, 3), pw.Predictions.from_log_probs(x)
     np.testing.assert_array_equal(held.log_probs, here.log_probs)
     np.testing.assert_array_equal(held.probs, here.probs)
     for key in (slice(10, 50), [40, 3, 3, -1], np.arange(60) % 2 == 0):

@@ -1,6 +1,7 @@
 """One page per selection method, made from the registry; `methods.toml` adds when to use it."""
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,12 @@ import numpy as np
 import poolwise as pw
 
 rng = np.random.default_rng(0)
-logits = 3 * rng.normal(size=(500, 1, 4)) + rng.normal(size=(500, 10, 4))  # 500 points, 10 samples, 4 classes
+logits = 3 * rng.normal(size=(500, 1, 4)) + rng.normal(size=(500, 10, 4))  # [N, K, C]
 """
 
 # What the example knows of 30 labelled points, and the files of it on the command line.
 _LABELLED = {
-    "labelled_embeddings": "rng.normal(size=(30, 16))  # the same features of 30 points that are labelled already",
+    "labelled_embeddings": "rng.normal(size=(30, 16))  # the same features of 30 labelled points",
     "labelled_predictions": "pw.Predictions.from_logits(rng.normal(size=(30, 10, 4)))  # and their predictions",
     "labels": "rng.integers(0, 4, 30)  # and their classes",
     "held_out_predictions": "pw.Predictions.from_logits(rng.normal(size=(6, 10, 4)))  # of labels held out",
@@ -80,7 +81,7 @@ def page(name: str) -> str:
         "Randomness": "the seed decides" if method.stochastic else "none: the same input gives the same batch",
         "Paper": _escape(method.paper),
     }
-    lines = [f"# {name}", "", _escape(method.summary), "", "```text", *method.formula.split("; "), "```", ""]
+    lines = [f"# {name}", "", _escape(method.summary), "", "```text", *_parts(method.formula), "```", ""]
     lines += [*(f"- **{key}:** {value}" for key, value in facts.items()), ""]
     lines += ["## When to use it", "", note["when"].strip(), "", "## Parameters", ""]
     if method.parameters:
@@ -118,6 +119,11 @@ def index() -> str:
 
 def _choices(parameter: Any) -> str:
     return " One of " + ", ".join(f"`{choice!r}`" for choice in parameter.choices) + "." if parameter.choices else ""
+
+
+def _parts(formula: str) -> list[str]:
+    """The parts of a formula, divided at semicolons; not at those of `I(y; θ)`."""
+    return re.split(r"; (?![^()]*\))", formula)
 
 
 def _escape(text: str) -> str:

@@ -194,14 +194,14 @@ def spread(predictions: Predictions) -> Predictions:
     if not isinstance(here, ShardSource):
         raise ParameterError(
             "Ray's workers read a folder of shards, not a single file: predict into one, or see "
-            "poolwise.predictions.ShardWriter and adopt. Predictions in memory are put into Ray with hold."
+            "poolwise.predictions.ShardWriter and adopt. Predictions in memory go into Ray with cluster.put."
         )
     place = Folder(str(here.folder.resolve()), _digest(here.folder))
     held = [Held(start, stop, place) for start, stop in pairwise(here.manifest.starts.tolist())]
     return predictions.moved_to(RayShards(held, here.shape, np.dtype(here.manifest.dtype)))
 
 
-def hold(
+def put(
     values: ArrayOrTensor, shards: int = 1, *, kind: PredictionKind = "log-probs", layout: PredictionLayout = "NKC"
 ) -> Predictions:
     """Put predictions into Ray's object store, in one or more shards.
@@ -216,7 +216,7 @@ def hold(
         >>> import numpy as np, poolwise as pw
         >>> from poolwise import cluster
         >>> with cluster.connect():  # doctest: +SKIP
-        ...     batch = pw.select(cluster.hold(np.log(np.full((100, 5, 2), 0.5)), shards=4), 10)
+        ...     batch = pw.select(cluster.put(np.log(np.full((100, 5, 2), 0.5)), shards=4), 10)
     """
     N = array_source(values, layout).shape[0]
     if not 1 <= shards <= N:
@@ -272,7 +272,7 @@ def _source(place: Folder | Array, layout: PredictionLayout) -> Source:
         if not (path / NAME).exists():
             raise FileError(
                 f"{path}: the worker on {socket.gethostname()} does not see this folder. Put it where every machine of "
-                "the cluster sees it at the same path, or hold the predictions in Ray."
+                "the cluster sees it at the same path, or put the predictions into Ray with cluster.put."
             )
         if _digest(path) != place.digest:
             raise FileError(f"{path} was changed since it was opened. Open it again.")

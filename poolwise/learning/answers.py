@@ -7,12 +7,12 @@ import numpy as np
 from poolwise.arrays import Array, ArrayOrTensor, Values
 from poolwise.data.batches import Data
 from poolwise.data.opening import OpenedData
+from poolwise.learning.directory import InDirectory
 from poolwise.learning.history import Event, EventKind, Witness
-from poolwise.learning.keeping import Kept
 from poolwise.learning.query import Query
 
 
-class Answers(Kept):
+class Answers(InDirectory):
     """The part of a learner that takes what people say.
 
     `indices` are positions in the data or ids, as `Pool` takes them. If the ids are whole numbers, say which you mean:

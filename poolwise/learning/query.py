@@ -45,11 +45,7 @@ class Query(PickedPoints):
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(str, (self.indices if self.ids is None else self.ids)[:10].tolist())) + (
-            ", …" if len(self) > 10 else ""
-        )
-        scores = f"scores {self.scores[0]:.4g} to {self.scores[-1]:.4g}" if len(self) else "none"
-        return f"Query({len(self)} examples: {shown}; {self.note or scores})"
+        return f"Query({len(self)} examples: {self.first_names()}; {self.note or self.score_range()})"
 
     @property
     def note(self) -> str:

@@ -173,6 +173,8 @@ class Batch(PickedPoints):
     Example:
         >>> import numpy as np, poolwise as pw
         >>> batch = pw.select(np.log(np.full((4, 3, 2), 0.5)), 2, "margin")
+        >>> batch
+        Batch(2 picks by margin: 0, 1; scores 1 to 1)
         >>> len(batch), batch == batch
         (2, True)
     """
@@ -182,3 +184,6 @@ class Batch(PickedPoints):
     diagnostics: Diagnostics
     method: str
     ids: Array | None = None
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self)} picks by {self.method}: {self.first_names()}; {self.score_range()})"

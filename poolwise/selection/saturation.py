@@ -51,7 +51,8 @@ def saturation_message(method: str, known: "Diagnostics", batch_size: int) -> st
             "One posterior sample (K = 1) carries no information about what the model does not know. What helps: "
             "method='margin', which needs no more than one sample, or more posterior samples (an ensemble, MC dropout)."
         )
+    helps = "method='power-lbb', or another redundancy" if method == "lbb" else "or method='power-lbb'"
     return text + (
         f"The K = {K} posterior samples can tell at most ln {K} = {known.ceiling:.2f} nats in all. What helps: more "
-        "posterior samples, a smaller batch, method='power-lbb', or another redundancy."
+        f"posterior samples, a smaller batch, {helps}."
     )

@@ -1,4 +1,4 @@
-"""How a learner keeps itself in a directory: each change is on the disk before it is over."""
+"""A learner that is saved in a directory: each change is on disk before the call that made it returns."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from poolwise.learning.saving import Parts, Saver
 from poolwise.learning.settings import Settings
 
 
-class Kept:
+class InDirectory:
     """A learner's model, pool and place in its rounds, and the directory where they are saved.
 
     Attributes:
@@ -82,19 +82,19 @@ class Kept:
 
     def _open(self, folder: Path, *, read_only: bool = False, grow: bool = False) -> None:
         """Resume from a directory, or begin to keep this learner there."""
-        keeper = self._new_saver(folder, read_only)
+        saver = self._new_saver(folder, read_only)
         try:
-            if keeper.exists:
-                self._now = keeper.resume(self._settings(), self._parts(), grow=grow)
-                if keeper.grew and not read_only:
-                    keeper.renew()
-                    keeper.save(self._settings(), self._parts(), self._now)
+            if saver.exists:
+                self._now = saver.resume(self._settings(), self._parts(), grow=grow)
+                if saver.grew and not read_only:
+                    saver.renew()
+                    saver.save(self._settings(), self._parts(), self._now)
             else:
-                keeper.save(self._settings(), self._parts(), self._now)
+                saver.save(self._settings(), self._parts(), self._now)
         except BaseException:
-            keeper.undo()
+            saver.undo()
             raise
-        self._saver = keeper
+        self._saver = saver
 
     def _new_saver(self, folder: Path, read_only: bool = False) -> Saver:
         identity = Identity(self.pool, self._test, self._validation) if self._check_data else None
