@@ -18,7 +18,9 @@ import poolwise as pw
 from poolwise.errors import FileError, LabelError, ParameterError, StateError
 from poolwise.labelling.features import make_features
 from poolwise.labelling.items import Items, open_items
-from poolwise.labelling.training import wilson
+from poolwise.labelling.measuring import measured_again, save_said, wilson
+from poolwise.labelling.store import Event, ModelRecord
+from poolwise.labelling.store.events import Fold
 
 WORDS = {
     "billing": "invoice amount refund pay money bill",
@@ -403,6 +405,26 @@ class TestFeatures:
         found = make_features(Items("text", list(map(str, range(len(texts)))), texts), "tfidf", tmp_path / "cache")
         assert found.values.shape[0] == len(texts)
         assert np.isfinite(found.values).all()
+
+    def test_every_model_is_measured_on_all_held_out_labels(self, tmp_path):
+        events = [Event("class", label=name, id=n) for n, name in enumerate(["cat", "dog"], 1)]
+        events += [Event("label", str(n), "cat" if n < 6 else "dog", id=10 + n) for n in range(8)]
+        fold, checks = Fold().add(events), {"1", "5", "6", "7", "9"}  # 9 has no label yet
+        ids = [str(n) for n in range(10)]
+        models = []
+        for number, dogs in enumerate(([0, 1, 2, 3, 4, 5, 6, 7], [5, 6, 7], [6, 7]), 1):
+            said = np.zeros((10, 2))
+            said[dogs, 1] = 1  # a class is said with certainty, else it is the first one: cat
+            save_said(tmp_path / f"{number}.npz", ids, said)
+            models.append(ModelRecord(8, ["cat", "dog"], "m", 2, 2, 1.0, details={"said": f"{number}.npz"}))
+        again = measured_again(models, tmp_path, fold, checks)
+        assert [(one.correct, one.checked) for one in again] == [(2, 4), (3, 4), (4, 4)]
+        assert (again[1].low, again[1].high) == wilson(3, 4)
+        (tmp_path / "3.npz").write_bytes(b"damaged")
+        renamed = Fold().add([*events, Event("rename-class", "cat", "Cat", id=20)])
+        assert measured_again(models, tmp_path, fold, checks)[2] == models[2]
+        assert measured_again(models, tmp_path, renamed, checks) == models
+        assert len(measured_again(models * 100, tmp_path, fold, checks)) <= 40
 
     def test_wilson(self):
         assert wilson(0, 0) == (0.0, 1.0)

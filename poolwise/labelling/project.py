@@ -363,9 +363,11 @@ class Project:
 
     def status(self) -> "Status":
         """Where things stand: labels by class and person, the newest batch, the learning curve."""
+        from poolwise.labelling.measuring import measured_again
         from poolwise.labelling.status import make_status
 
-        fold, models = self.store.fold(), self.store.models()
+        fold = self.store.fold()
+        models = measured_again(self.store.models(), self.folder / "models", fold, self.store.check_items())
         last = models[-1].after_event if models else 0
         newer = sum(event.kind in ("label", "correct") for event in self.store.events(last))
         return make_status(self.items, fold, next(iter(self.store.batches(last=1)), None), models, newer)

@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from poolwise.data.pool import Pool
 from poolwise.errors import SaturationWarning
 from poolwise.labelling import reasons
 from poolwise.labelling.items import Items
+from poolwise.labelling.measuring import save_said, with_accuracy
 from poolwise.labelling.model import Model
 from poolwise.labelling.predicted import Predicted
 from poolwise.labelling.store import ModelRecord, Pick, Proposal, Store
@@ -32,9 +32,6 @@ from poolwise.scores.kernels import bald
 from poolwise.scores.pool import score_pool
 from poolwise.seeding import child_seed, stream
 from poolwise.storage import make_folder
-
-# Of a 95 % interval.
-_QUANTILE = 1.959963984540054
 
 # Labels that measure models; with more of them the interval is narrow enough.
 _ENOUGH_CHECKS = 200
@@ -118,22 +115,6 @@ def read_labels(fold: Fold, items: Items, usable: Array, checks: set[str]) -> La
         np.sort(drawn[free[drawn]]),
         fold.last,
     )
-
-
-def wilson(correct: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927).
-
-    Example:
-        >>> low, high = wilson(9, 10)
-        >>> round(low, 2), round(high, 2)
-        (0.6, 0.98)
-    """
-    if not count:
-        return 0.0, 1.0
-    share, z2 = correct / count, _QUANTILE**2
-    middle = (share + z2 / (2 * count)) / (1 + z2 / count)
-    half = _QUANTILE * sqrt(share * (1 - share) / count + z2 / (4 * count**2)) / (1 + z2 / count)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def mean_probs(predictions: Predictions) -> tuple[Array, Array]:
@@ -253,27 +234,21 @@ class PlannedRound:
         probs, disagreement = mean_probs(learner.predict(self.model.examples))
         said = probs[labels.checked].argmax(1) if len(labels.checked) else np.empty(0, np.int64)
         correct, count = int((said == labels.checked_labels).sum()), len(labels.checked)
-        low, high = wilson(correct, count)
-        name = f"{labels.last}-{secrets.token_hex(4)}.npz"
+        name = f"{labels.last}-{secrets.token_hex(4)}"
         predicted = Predicted(0, labels.classes, self.items.ids, probs, disagreement)
         make_folder(self.folder)
-        predicted.save(self.folder / name)
-        record = self.store.add_model(
-            ModelRecord(
-                len(labels.trained),
-                list(labels.classes),
-                self.model.name,
-                count,
-                correct,
-                correct / count if count else None,
-                low if count else None,
-                high if count else None,
-                round(time.perf_counter() - started, 3),
-                learner.seed,
-                labels.last,
-                {"predictions": name, "encoder": self.encoder},
-            )
+        predicted.save(self.folder / f"{name}.npz")
+        save_said(self.folder / f"{name}.said.npz", self.items.ids, probs)
+        made = ModelRecord(
+            len(labels.trained),
+            list(labels.classes),
+            self.model.name,
+            seconds=round(time.perf_counter() - started, 3),
+            seed=learner.seed,
+            after_event=labels.last,
+            details={"predictions": f"{name}.npz", "said": f"{name}.said.npz", "encoder": self.encoder},
         )
+        record = self.store.add_model(with_accuracy(made, correct, count))
         _forget(self.folder, self.store)
         return record, predicted
 
@@ -307,8 +282,10 @@ def _mixed(picks: list[Pick], checks: list[Pick]) -> list[Pick]:
 
 
 def _forget(folder: Path, store: Store) -> None:
-    """Remove predictions of models that are not among the newest."""
-    kept = {record.details.get("predictions") for record in store.models(last=_KEPT)}
+    """Remove the predictions of models that are not among the newest; what each said about the items stays."""
+    models = store.models()
+    kept = {record.details.get("predictions") for record in models[-_KEPT:]}
+    kept |= {record.details.get("said") for record in models}
     oldest = time.time() - 3_600  # another process may be about to store a model
     for path in folder.glob("*.npz"):
         if path.name not in kept and path.stat().st_mtime < oldest:

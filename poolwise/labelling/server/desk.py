@@ -14,6 +14,7 @@ import numpy as np
 from poolwise.arrays import Array
 from poolwise.errors import LabelError, PoolwiseError
 from poolwise.labelling.agreement import Agreement, Answers
+from poolwise.labelling.measuring import measured_again
 from poolwise.labelling.predicted import Predicted, load_predicted
 from poolwise.labelling.project import Project
 from poolwise.labelling.reasons import AGAIN, BETWEEN, CHECK, FEW_CHECKS, RANDOM, WAITING, before_label
@@ -52,7 +53,7 @@ class Known:
     Attributes:
         batches: the newest two, oldest first.
         picks: the pick of each item in them, the newest one.
-        models: all models, oldest first.
+        models: the models of the learning curve, oldest first, each measured on all held-out labels.
         predicted: what the newest model says; None if there is no model.
         before: what the model before it says.
         queue: the items of the batches, those of the newest one first.
@@ -189,9 +190,10 @@ class Desk:
             newest = self.store.models(last=1)
             models, predicted, before = known.models, known.predicted, known.before
             if newest and (not models or models[-1].number != newest[-1].number):
-                models, folder = self.store.models(), self.project.folder / "models"
-                predicted = load_predicted(models[-1], folder)
-                before = load_predicted(models[-2], folder) if len(models) > 1 else None
+                trained, folder = self.store.models(), self.project.folder / "models"
+                predicted = load_predicted(trained[-1], folder)
+                before = load_predicted(trained[-2], folder) if len(trained) > 1 else None
+                models = measured_again(trained, folder, self.fold, self.store.check_items())
             queue = list(dict.fromkeys(pick.item for batch in reversed(batches) for pick in batch.picks))
             fillers = self._fillers(predicted, picks)
             with self._lock:
