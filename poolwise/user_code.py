@@ -8,13 +8,13 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from poolwise.errors import PoolwiseError
+from poolwise.errors import ParameterError, PoolwiseError
 
 _PACKAGE = Path(__file__).resolve().parent
 _STANDARD = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
@@ -66,6 +66,25 @@ def load(address: str) -> Any:
             raise NotLoaded(f"{module} has no {path}")
         found = getattr(found, part)
     return found
+
+
+def load_function(address: str, what: str, kind: type[PoolwiseError] = ParameterError) -> Callable[..., Any]:
+    """The function or class at `"package.module:name"`.
+
+    Args:
+        address: where it is.
+        what: what it is for, for the message: `"reader"`.
+        kind: the exception to raise if it is not there, or cannot be called.
+    """
+    try:
+        found = load(address)
+    except NotLoaded as error:
+        raise kind(
+            f"the {what} {address!r} cannot be loaded ({error}). Install its package, or add its folder to PYTHONPATH."
+        ) from error
+    if not callable(found):
+        raise kind(f"the {what} {address!r} is of type {type(found).__name__}, not a function or a class.")
+    return found  # type: ignore[no-any-return]
 
 
 def told(error: BaseException) -> str:

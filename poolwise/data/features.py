@@ -6,7 +6,6 @@ Texts have none, unless a function computes some.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples
-from poolwise.errors import MissingInputError, NotFiniteError, ParameterError, ShapeError
+from poolwise.errors import MissingInputError, NotFiniteError, ShapeError
 
 FeatureFunction = Callable[[Any], Any]
 """From a batch of n inputs (an array, or a list of texts) to `[n, D]` features; each row of its own input only."""
@@ -104,7 +103,7 @@ def _features(examples: Examples, positions_n: Array, function: FeatureFunction 
 
 def _computed(function: FeatureFunction, inputs: Any, count: int) -> Array:
     """What a function makes of some inputs, checked."""
-    made = function(_plain(inputs))
+    made = function(plain(inputs))
     made = made.detach().cpu().numpy() if isinstance(made, Tensor) else made
     made = np.asarray(made.toarray() if hasattr(made, "toarray") else made)  # a sparse matrix is made dense
     if made.ndim != 2 or len(made) != count or not made.shape[1] or made.dtype.kind not in "fiub":
@@ -116,30 +115,8 @@ def _computed(function: FeatureFunction, inputs: Any, count: int) -> Array:
         return made.astype(np.float32)
 
 
-def _plain(inputs: Any) -> Any:
+def plain(inputs: Any) -> Any:
     """A batch without PyTorch: arrays in place of tensors."""
     if isinstance(inputs, Tensor):
         return inputs.detach().cpu().numpy()
-    return {name: _plain(value) for name, value in inputs.items()} if isinstance(inputs, Mapping) else inputs
-
-
-def load_function(place: str) -> FeatureFunction:
-    """The function at `"package.module:function"`.
-
-    Example:
-        >>> load_function("numpy:atleast_2d").__name__
-        'atleast_2d'
-    """
-    module, _, name = place.partition(":")
-    try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ParameterError(
-            f"features {place!r} cannot be loaded ({error}). Expected 'package.module:function', installed here or in "
-            "a folder of PYTHONPATH."
-        ) from error
-    if not callable(found):
-        raise ParameterError(f"features {place!r} is a {type(found).__name__}, not a function.")
-    return found  # type: ignore[no-any-return]
+    return {name: plain(value) for name, value in inputs.items()} if isinstance(inputs, Mapping) else inputs

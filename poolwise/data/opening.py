@@ -15,8 +15,9 @@ from poolwise.data import folders, frames, tables
 from poolwise.data.examples import Examples, Subset, TensorExamples, TextExamples, as_examples
 from poolwise.data.formats import images
 from poolwise.data.labels import MOST_CLASSES, UNKNOWN, number
-from poolwise.data.reading import call_reader, find_format, formats_table, load_function
+from poolwise.data.reading import call_reader, find_format, formats_table
 from poolwise.errors import FileError, ParameterError, PoolwiseError, ShapeError
+from poolwise.user_code import load_function
 
 # How many classes and ids a repr shows.
 _CLASSES = 6
@@ -169,7 +170,9 @@ def _read(
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder.")
     if reader is not None:
-        return path, call_reader(load_function(reader) if isinstance(reader, str) else reader, path, options, hints)
+        return path, call_reader(
+            load_function(reader, "reader") if isinstance(reader, str) else reader, path, options, hints
+        )
     found = find_format(path)
     if path.is_dir() and (found is None or found.origin == "poolwise"):
         table = folders.table_in(path)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from poolwise.errors import FileError, ParameterError, PoolwiseError
-from poolwise.user_code import NotLoaded, load, told
+from poolwise.user_code import load_function, told
 
 GROUP = "poolwise.formats"
 """The entry-point group in which packages name the formats that they read."""
@@ -44,7 +44,7 @@ class Format:
 
     def load(self) -> Read:
         """The function that reads such files."""
-        return self.read if callable(self.read) else load_function(self.read)
+        return self.read if callable(self.read) else load_function(self.read, "reader")
 
 
 _HERE = "this program"
@@ -138,20 +138,6 @@ def find_format(path: Path) -> Format | None:
         if ending is not None:
             return table[ending] if ending in _formats else _from_entry(ending, table[ending])
     return None
-
-
-def load_function(place: str) -> Read:
-    """The function at `"package.module:function"`."""
-    try:
-        found = load(place)
-    except NotLoaded as error:
-        raise ParameterError(
-            f"the reader {place!r} cannot be loaded ({error}). Expected 'package.module:function', installed here or "
-            "in a folder of PYTHONPATH."
-        ) from error
-    if not callable(found):
-        raise ParameterError(f"the reader {place!r} is a {type(found).__name__}, not a function.")
-    return found  # type: ignore[no-any-return]
 
 
 def call_reader(read: Read, path: Path, options: Mapping[str, object], hints: Mapping[str, object]) -> Any:

@@ -8,13 +8,13 @@ import torch
 
 from poolwise.data.examples import Examples, TensorExamples, TextExamples
 from poolwise.data.formats.images import read_images
-from poolwise.data.reading import load_function
 from poolwise.errors import ParameterError, PoolwiseError
 from poolwise.labelling.features import Features
 from poolwise.labelling.items import Items
 from poolwise.models.head import mlp
 from poolwise.posteriors.ensembles import DeepEnsemble
 from poolwise.posteriors.protocol import Posterior
+from poolwise.user_code import load_function
 
 _MEMBERS, _HIDDEN = 5, 128
 
@@ -55,7 +55,7 @@ def own_model(place: str, items: Items, classes: Sequence[str]) -> Model:
         classes: the names of the classes.
     """
     examples = raw_examples(items)
-    make: Any = load_function(place)
+    make: Any = load_function(place, "model")
     try:
         posterior = make(examples, list(classes))
     except PoolwiseError:

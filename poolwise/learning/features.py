@@ -14,13 +14,14 @@ import torch
 from poolwise import budget
 from poolwise.arrays import Array, as_embeddings
 from poolwise.data.examples import Subset, TensorExamples
-from poolwise.data.features import FeatureFunction, blocks, load_function
+from poolwise.data.features import FeatureFunction, blocks
 from poolwise.data.pool import Pool
 from poolwise.errors import FileError, MissingInputError, ParameterError
 from poolwise.posteriors.posterior import Posterior
 from poolwise.selection.inputs import FeatureKind
 from poolwise.selection.registry import Method
 from poolwise.storage import replacing
+from poolwise.user_code import load_function
 
 FILE = "features.npy"
 """Fixed features in a learner's directory, where they do not fit the memory."""
@@ -71,7 +72,7 @@ class Features:
         self._wanted: str | None = None
         self.setting: str | None = None
         if isinstance(wanted, str) and ":" in wanted:
-            self._function, self._wanted = load_function(wanted), "function"
+            self._function, self._wanted = load_function(wanted, "function of features"), "function"
             self.setting = wanted
         elif wanted is None or (isinstance(wanted, str) and wanted in ("network", "fixed")):
             self.setting = self._wanted = wanted

@@ -65,8 +65,7 @@ def _saved_method(folder: Path, reference: str, given: MethodLike | None, name: 
         return registry.find(reference)
     except UnknownMethodError as error:
         raise MissingInputError(
-            f"{folder / STATE} names the {name} {reference!r}, which cannot be found here. Pass it: "
-            f"ActiveLearner.load(directory, {name}=...). ({error})"
+            f"{folder / STATE}: {error} Or pass it: ActiveLearner.load(directory, {name}=...)."
         ) from error
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from poolwise import budget
 from poolwise.arrays import Array
 from poolwise.data.examples import Examples, as_examples
+from poolwise.data.features import plain
 from poolwise.errors import (
     EmptyPoolError,
     MissingInputError,
@@ -256,13 +257,6 @@ def inputs(data: Any) -> Any:
     """
     examples = as_examples(data)
     return plain(examples.batch(np.arange(len(examples))))
-
-
-def plain(batch: Any) -> Any:
-    """A batch without PyTorch: arrays in place of tensors."""
-    if isinstance(batch, Tensor):
-        return batch.detach().cpu().numpy()
-    return {name: plain(value) for name, value in batch.items()} if isinstance(batch, Mapping) else batch
 
 
 def _is_safe(value: Any) -> bool:

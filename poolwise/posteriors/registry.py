@@ -19,7 +19,7 @@ from poolwise.errors import ParameterError
 from poolwise.parameters import Parameter
 from poolwise.posteriors.protocol import Posterior
 from poolwise.training import Training
-from poolwise.user_code import NotLoaded, load
+from poolwise.user_code import load_function
 
 GROUP = "poolwise.posteriors"
 """The entry-point group."""
@@ -192,7 +192,7 @@ def find(name: str) -> PosteriorKind:
         if entry.name == name:
             return _from_entry(entry)
     if isinstance(name, str) and ":" in name:
-        return _kind(name, _at(name), "", "", {}, None)
+        return _kind(name, load_function(name, "posterior"), "", "", {}, None)
     raise ParameterError(
         f"there is no posterior {name!r}. The posteriors are: {', '.join(kinds())}. One of your own is named by its "
         'address, "package.module:Class".'
@@ -208,19 +208,6 @@ def _from_entry(entry: Any) -> PosteriorKind:
     if entry.name not in _KINDS:  # else it has registered itself, with a description
         _KINDS[entry.name] = _kind(entry.name, make, "", "", {}, None)
     return _KINDS[entry.name]
-
-
-def _at(address: str) -> Callable[..., Any]:
-    try:
-        found = load(address)
-    except NotLoaded as error:
-        raise ParameterError(
-            f"the posterior {address!r} cannot be loaded ({error}). Its package must be installed, or its folder be in "
-            "PYTHONPATH."
-        ) from error
-    if not callable(found):
-        raise ParameterError(f"the posterior {address!r} must be a class or a function, not a {type(found).__name__}.")
-    return found  # type: ignore[no-any-return]
 
 
 def _kind(

@@ -19,7 +19,7 @@ from poolwise.selection.inputs import FeatureKind, check_needs, used
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
 from poolwise.selection.results import as_picks
 from poolwise.selection.task import Picks, Task
-from poolwise.user_code import NotLoaded, load
+from poolwise.user_code import load_function
 
 __all__ = ["DEFAULT", "Method", "MethodLike", "find", "method", "methods", "resolve"]
 
@@ -327,14 +327,7 @@ def _check_name(made: Method) -> None:
 
 def _imported(reference: str) -> Method:
     """The method that `"package.module:function"` names."""
-    try:
-        found = load(reference)
-    except NotLoaded as error:
-        raise UnknownMethodError(
-            f"the method {reference!r} cannot be found ({error}). Install its package, or put the folder of its file "
-            "into PYTHONPATH."
-        ) from error
-    return resolve(found)
+    return resolve(load_function(reference, "method", UnknownMethodError))
 
 
 def _plug_in(name: str, points: list[EntryPoint]) -> None:
