@@ -401,7 +401,7 @@ def test_a_method_is_named_by_its_place(package):
     for name, says in (
         ("nobody.rules:unsure", "No module named 'nobody'.*PYTHONPATH"),
         ("somebody.rules:missing", "somebody.rules has no missing"),
-        ("somebody.rules:np.pi", "a name, a poolwise Method or a function"),
+        ("somebody.rules:np.pi", "is of type float, not a function"),
     ):
         with pytest.raises(UnknownMethodError, match=says):
             pw.select(X, 6, name)

@@ -439,7 +439,7 @@ def test_posteriors_of_configurations(own_package):
         ({"kind": "deep-ensmble"}, "there is no posterior 'deep-ensmble'"),
         ({"kind": "nowhere:Class"}, "cannot be loaded"),
         ({"kind": "own_package:nothing"}, "cannot be loaded"),
-        ({"kind": "own_package:number"}, "must be a class or a function"),
+        ({"kind": "own_package:number"}, "is of type int, not a function"),
         ({"kind": "laplace", "curvatur": "full"}, "curvatur: the posterior laplace has no such parameter"),
         ({"kind": "laplace", "curvature": "none"}, "curvature must be one of"),
     ):
