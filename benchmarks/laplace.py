@@ -4,7 +4,8 @@ Run: `POOLWISE_DATA=DIR python -m benchmarks.laplace [DATA SET ...]`, by default
 to 14 × 14, texts are 128 components of their TF-IDF. Prints accuracy, negative log-likelihood and calibration error on
 3,000 test examples, mean over seeds, and seconds for fitting and predicting. `--precisions` prints instead what larger
 prior precisions than the one of the marginal likelihood would do. `--only swag` prints the posteriors with that in
-their name; it can be given several times. The full curvature is left out where its matrix would have more than 3,000 rows.
+their name; it can be given several times. The full curvature is left out if its matrix would have more than 3,000
+rows.
 """
 
 import argparse

@@ -9,17 +9,21 @@ import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
-Choice = Literal["auto", "full", "kronecker"]
+from poolwise.arrays import Array
 
-# The full curvature is used up to this size: of the eigenvalue problem (about 2 s on one core), and of its eigenvectors
-# (numbers; 200 MB).
-FULL_SIZE, FULL_VECTORS = 1_500, 25_000_000
+Choice = Literal["auto", "full", "kronecker"]
 
 # The range in which a prior precision is looked for. Outside it, a network was not trained, or has diverged.
 _LEAST, _MOST = 1e-8, 1e8
+
+# How often weights and prior precision are fitted in turn, at most, and the change at which that ends. It took 3 to 10.
+_TURNS, _SETTLED = 30, 0.01
+# Steps of L-BFGS for one prior precision; each turn starts from the weights of the one before.
+_STEPS = 200
 
 # Eigenvalues below this share of the largest are rounding.
 _ROUNDING = 1e-12
@@ -82,8 +86,7 @@ class Kronecker:
     @classmethod
     def of(cls, features_n_D: Tensor, probs_n_C: Tensor) -> "Kronecker":
         """Eigenvectors of the two factors."""
-        classes_C_C = probs_n_C.mean(0).diag() - probs_n_C.T @ probs_n_C / len(probs_n_C)
-        values_C, vectors_C_C = torch.linalg.eigh(classes_C_C)
+        values_C, vectors_C_C = torch.linalg.eigh(_class_factor(probs_n_C))
         values_D, vectors_D_D = torch.linalg.eigh(features_n_D.T @ features_n_D)
         return cls(values_C.clamp_min(0), vectors_C_C, values_D.clamp_min(0), vectors_D_D)
 
@@ -98,15 +101,8 @@ class Kronecker:
         return self.vectors_C_C @ (noise_k_C_D * scale_C_D) @ self.vectors_D_D.T
 
 
-def fits_full(examples: int, features: int, classes: int) -> bool:
-    """Whether the full curvature of a layer is small enough to be computed."""
-    parameters, rows = features * classes, examples * classes
-    size = min(parameters, rows)
-    return size <= FULL_SIZE and parameters * size <= FULL_VECTORS
-
-
 def evidence_precision(eigenvalues: Tensor, squared_norm: float) -> float:
-    """The prior precision τ with the largest marginal likelihood.
+    """The prior precision τ with the largest marginal likelihood at given weights.
 
     Its derivative by `ln τ` is `Σ λ/(λ+τ) − τ‖θ‖²`, up to a factor: the effective number of parameters less the norm of
     the weights in units of the prior. The first part falls with τ and the second grows, so there is one maximum.
@@ -129,10 +125,65 @@ def evidence_precision(eigenvalues: Tensor, squared_norm: float) -> float:
     return math.exp(low)
 
 
+def fitted_precision(features_n_D: Tensor, labels_n: Tensor, mean_C_D: Tensor) -> float:
+    """The prior precision with the largest marginal likelihood at the weights that are best *under that prior*.
+
+    Laplace's approximation holds at the largest posterior density. A network that was trained without that prior is
+    elsewhere: with few labels its weights are too large and its probabilities close to 0 and 1, where the curvature
+    vanishes. `evidence_precision` at those weights finds a prior that is far too wide. So the weights of the layer and
+    the precision are fitted in turn until they agree (MacKay 1992), with the Kronecker-factored curvature. Only the
+    precision is used: the samples stay around the trained weights.
+
+    Labels that say nothing about the features let the precision grow without end, and samples that do not differ are
+    of no use. So it grows only as long as the labels determine at least one parameter (`Σ λ/(λ+τ) ≥ 1`).
+
+    Args:
+        features_n_D: what goes into the layer, with a column of ones if it has a bias.
+        labels_n: the classes.
+        mean_C_D: the trained weights.
+    """
+    values_D = torch.linalg.eigvalsh(features_n_D.T @ features_n_D).clamp_min(0)
+    weights_C_D, precision = mean_C_D, None
+    for _ in range(_TURNS):
+        values_C = torch.linalg.eigvalsh(_class_factor((features_n_D @ weights_C_D.T).softmax(1))).clamp_min(0)
+        values = torch.outer(values_C, values_D).flatten()
+        found = evidence_precision(values, float(weights_C_D.square().sum()))
+        if precision is not None:
+            if float((values / (values + found)).sum()) < 1 < found / precision:
+                return precision
+            if abs(math.log(found / precision)) < _SETTLED:
+                return found
+        precision = found
+        weights_C_D = best_weights(features_n_D, labels_n, precision, weights_C_D)
+    return found
+
+
+def best_weights(features_n_D: Tensor, labels_n: Tensor, precision: float, start_C_D: Tensor) -> Tensor:
+    """`[C, D]` weights with the largest posterior density under the prior `N(0, I/τ)`; the problem is convex."""
+    from scipy.optimize import minimize
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        weights_C_D = torch.from_numpy(flat).view_as(start_C_D)
+        log_probs_n_C = (features_n_D @ weights_C_D.T).log_softmax(1)
+        chosen = labels_n[:, None]
+        value = 0.5 * precision * weights_C_D.square().sum() - log_probs_n_C.gather(1, chosen).sum()
+        excess_n_C = log_probs_n_C.exp().scatter_add(1, chosen, -torch.ones_like(chosen, dtype=flat_type))
+        return float(value), (excess_n_C.T @ features_n_D + precision * weights_C_D).flatten().numpy()
+
+    flat_type = start_C_D.dtype
+    found = minimize(loss, start_C_D.flatten().numpy(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    return torch.from_numpy(np.asarray(found.x)).view_as(start_C_D)
+
+
 def log_evidence(log_likelihood: float, eigenvalues: Tensor, squared_norm: float, precision: float) -> float:
     """`ln p(labels | τ)` by Laplace's approximation (MacKay 1992)."""
     volume = float(torch.log1p(eigenvalues / precision).sum())
     return log_likelihood - 0.5 * (volume + precision * squared_norm)
+
+
+def _class_factor(probs_n_C: Tensor) -> Tensor:
+    """`[C, C]` mean over n of `diag(p_n) − p_n p_nᵀ`."""
+    return probs_n_C.mean(0).diag() - probs_n_C.T @ probs_n_C / len(probs_n_C)
 
 
 def _roots(probs_n_C: Tensor) -> Tensor:

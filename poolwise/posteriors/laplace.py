@@ -24,7 +24,7 @@ from poolwise.models.last_layer import penultimate
 from poolwise.models.modes import evaluating
 from poolwise.models.outputs import PROBED, Outputs, as_logits
 from poolwise.posteriors.base import BasePosterior
-from poolwise.posteriors.curvature import Choice, Full, Kronecker, evidence_precision, fits_full, log_evidence
+from poolwise.posteriors.curvature import Choice, Full, Kronecker, fitted_precision, log_evidence
 from poolwise.posteriors.posterior import NetworkPosterior
 from poolwise.posteriors.registry import register
 from poolwise.progress import Report, silent
@@ -41,7 +41,7 @@ _DRAWN = 1 << 22
     paper="Daxberger et al. 2021",
     parameters={
         "samples": "K, how many weights are drawn.",
-        "curvature": "The curvature of the last layer: kronecker, full, or auto for full where it is small.",
+        "curvature": "The curvature of the last layer: kronecker, full, or auto, which is kronecker.",
         "prior_precision": "Precision of the prior; left out, it is chosen by the marginal likelihood.",
         "train": "Whether fit trains the network first.",
         "warm_start": "Whether a round's training continues from the weights of the round before.",
@@ -61,11 +61,10 @@ class Laplace(BasePosterior):
     Args:
         model: a function that makes a new network; or a network, which is copied for training and never changed.
         samples: K, how many weights are drawn.
-        curvature: `"kronecker"` (a product of two smaller matrices); `"full"`; or `"auto"`: full while the smaller of
-            examples × classes and weights is at most 1,500 and its eigenvectors take at most 200 MB, else Kronecker.
-            With few labels the full one was calibrated worse, see the guide to PyTorch models.
+        curvature: `"kronecker"` (a product of two smaller matrices), `"full"`, or `"auto"`, which is Kronecker: it was
+            as good as the full curvature and takes less time and memory, see the guide to PyTorch models.
         prior_precision: precision of the Gaussian prior on the weights; None for the one with the largest marginal
-            likelihood. That one tends to be too small with few labels: if you have validation data, try larger ones.
+            likelihood, once the layer's weights are fitted under that prior (`curvature.fitted_precision`).
         train: whether `fit` trains the network, or takes it as it is and only computes the curvature.
         training: how the network is trained.
         threads: PyTorch threads to train on; None for what PyTorch is set to.
@@ -146,11 +145,11 @@ class Laplace(BasePosterior):
             mean_C_D = torch.cat([mean_C_D, layer.bias.detach().cpu().double()[:, None]], 1)
             features_n_D = torch.cat([features_n_D, features_n_D.new_ones(len(features_n_D), 1)], 1)
         log_probs_n_C = (features_n_D @ mean_C_D.T).log_softmax(1)
-        (n, D), C = features_n_D.shape, len(mean_C_D)
-        full = self._curvature == "full" or (self._curvature == "auto" and fits_full(n, D, C))
+        C, D = mean_C_D.shape
+        full = self._curvature == "full"
         found = (Full if full else Kronecker).of(features_n_D, log_probs_n_C.exp())
         norm = float(mean_C_D.square().sum())
-        precision = self._prior_precision or evidence_precision(found.eigenvalues, norm)
+        precision = self._prior_precision or fitted_precision(features_n_D, labels_n, mean_C_D)
         likelihood = float(log_probs_n_C.gather(1, labels_n[:, None]).sum())
         generator, step = stream(seed, "last-layer Laplace"), max(1, _DRAWN // (C * D))
         weights_K_C_D = torch.empty(self.samples, C, D)
