@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from poolwise.cli.projects import read_classes
 from poolwise.errors import DataMismatchError, FileError, LabelError, ParameterError
 from poolwise.labelling import images
 from poolwise.labelling.adding import plan
@@ -340,3 +341,12 @@ class TestImages:
         picture(tmp_path / "large.png")
         with pytest.raises(FileError, match="at most"):
             images.served(tmp_path / "large.png")
+
+
+def test_classes_are_a_list_of_any_length_or_a_file(tmp_path):
+    names = [f"topic_number_{n}" for n in range(500)]  # longer than the name of a file may be
+    assert read_classes(",".join(names)) == names
+    (tmp_path / "classes.txt").write_text("cat\n\n dog \n")
+    assert read_classes(str(tmp_path / "classes.txt")) == ["cat", "dog"]
+    with pytest.raises(ParameterError, match="one per line"):
+        read_classes(" , ")

@@ -1,5 +1,6 @@
 """What all commands on projects share: their options, how a project is found and opened, and what is said of it."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -86,11 +87,10 @@ def read_classes(given: str | None) -> list[str]:
     """Classes from `cat,dog,bird`, or from a file with one per line."""
     if given is None:
         return []
-    path = Path(given)
-    if path.is_file():
+    if os.path.isfile(given):  # unlike Path, it takes a list that is longer than a file name may be
         from poolwise.data.formats.plain_text import read_text
 
-        names = read_text(path).splitlines()
+        names = read_text(Path(given)).splitlines()
     else:
         names = given.split(",")
     found = [name.strip() for name in names if name.strip()]

@@ -51,14 +51,14 @@ class Status:
         if any(self.people):
             shown = (f"{name or 'nobody in particular'} {count:,}" for name, count in self.people.items())
             said.append("labels by: " + ", ".join(shown))
-        for count, what in (
-            (self.conflicts, "items to which people gave different labels"),
-            (self.unlabelable, "items cannot be labelled"),
-            (self.unsure, "items were skipped, or nobody knew"),
-            (self.gone, "labelled items are not in the data any more"),
+        for count, one, many in (
+            (self.conflicts, "item on which people disagree", "items on which people disagree"),
+            (self.unlabelable, "item cannot be labelled", "items cannot be labelled"),
+            (self.unsure, "item was skipped, or nobody knew", "items were skipped, or nobody knew"),
+            (self.gone, "labelled item is not in the data any more", "labelled items are not in the data any more"),
         ):
             if count:
-                said.append(f"{count:,} {what}")
+                said.append(f"{count:,} {one if count == 1 else many}")
         if self.batch is not None:
             said.append(f"batch {self.batch.number}: {self.batch_done:,} of {len(self.batch.picks):,} labelled")
         said += self._curve()

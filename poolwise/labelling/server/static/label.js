@@ -10,6 +10,7 @@ const LETTERS = "abcefghijklmnopqrtvwy"; // those that are no command
 const AHEAD = 16; // items to have in advance
 const LOW = 10; // fewer than this, and more are fetched
 const MANY = 12; // classes, above which they can be searched
+const SHORT = 90; // characters of a text that is shown in the middle, as it takes a line or two
 
 const items = []; // what was shown and what comes next
 let at = -1; // the one that is shown
@@ -278,7 +279,8 @@ function show() {
     picture.onclick = zoom;
   }
   if (item.text !== undefined) {
-    const text = make("div", { class: "text", dir: "auto", text: item.text });
+    const short = item.text.length <= SHORT && !item.text.includes("\n");
+    const text = make("div", { class: short ? "text short" : "text", dir: "auto", text: item.text });
     stage.append(text);
     if (item.more) stage.append(moreButton(item, text));
   }
@@ -376,6 +378,14 @@ function keysOf(names) {
   return own.map((key) => key || free.shift() || "");
 }
 
+// A name that may break after an underscore or a slash, as in card_payment_fee, and not inside a word.
+function breakable(name) {
+  return name.split(/(?<=[_/.])/).flatMap((part, n) => (n ? [make("wbr"), part] : [part]));
+}
+
+// Whether a name does not fit a narrow button: it is long, or a word in it is.
+const isLong = (name) => name.length > 24 || name.split(/[\s_/.-]/).some((word) => word.length > 14);
+
 function showClasses() {
   const box = by("classes");
   const same = box.children.length === classes.length && classes.every((name, n) => box.children[n].dataset.label === name);
@@ -385,7 +395,7 @@ function showClasses() {
       const button = make("button", { type: "button", class: "class", "data-label": name, "aria-pressed": "false" });
       if (keys[n]) button.append(make("kbd", { text: keys[n], "aria-hidden": "true" }));
       if (keys[n]) button.setAttribute("aria-keyshortcuts", keys[n]);
-      button.append(make("span", { class: "name", text: name }), make("span", { class: "count", text: "0" }));
+      button.append(make("span", { class: "name" }, ...breakable(name)), make("span", { class: "count", text: "0" }));
       button.onclick = () => say("label", name);
       return button;
     });
@@ -395,6 +405,7 @@ function showClasses() {
     filter();
   }
   by("classes").classList.toggle("many", classes.length > MANY);
+  for (const box of ["classes", "balance"]) by(box).classList.toggle("long", classes.some(isLong));
 }
 
 function filter() {
@@ -418,6 +429,7 @@ function showStatus(status) {
   status.balance.forEach(([name, count], n) => {
     const [title, bar, number] = list.children[n].children;
     title.textContent = name;
+    title.title = name;
     bar.value = count / most;
     bar.setAttribute("aria-label", `${name}: ${count}`);
     number.textContent = count.toLocaleString("en");
