@@ -139,9 +139,9 @@ class TestChanges:
             changes = self.reopen(path, store, "id,text\nd,4x\nb,changed\na,1x\n")
             assert (changes.appended, changes.edited, changes.removed) == (["d"], ["b"], ["c"])
             said = " ".join(changes.sentences())
-            assert "1 new items" in said
+            assert "1 new item since" in said
             assert "edited since last time: b; 1 of them have labels" in said
-            assert "gone from the data: c" in said
+            assert "1 item is gone from the data: c" in said
             assert self.reopen(path, store, path.read_text()).sentences() == []
             assert self.reopen(path, store, "id,text\nd,4x\nb,changed\na,1x\nc,3x\n").removed == []
 

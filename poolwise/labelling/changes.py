@@ -33,18 +33,26 @@ class Changes:
         """What a person should know."""
         said = []
         if self.appended and not self.first:
-            said.append(f"{len(self.appended):,} new items since last time")
+            said.append(f"{_count(self.appended, 'new item', 'new items')} since last time")
         if self.edited:
             kept = self._with_labels(self.edited, "their labels are kept; check them")
-            said.append(f"{len(self.edited):,} items were edited since last time: {_listed(self.edited)}{kept}")
+            said.append(
+                f"{_count(self.edited, 'item was', 'items were')} edited since last time: {_listed(self.edited)}{kept}"
+            )
         if self.removed:
             kept = self._with_labels(self.removed, "their labels are kept, and not used until they are back")
-            said.append(f"{len(self.removed):,} items are gone from the data: {_listed(self.removed)}{kept}")
+            said.append(
+                f"{_count(self.removed, 'item is', 'items are')} gone from the data: {_listed(self.removed)}{kept}"
+            )
         return said
 
     def _with_labels(self, items: Sequence[str], what: str) -> str:
         count = sum(item in self.labelled for item in items)
         return f"; {count:,} of them have labels: {what}" if count else ""
+
+
+def _count(items: Sequence[str], one: str, many: str) -> str:
+    return f"{len(items):,} {one if len(items) == 1 else many}"
 
 
 def _listed(items: Sequence[str]) -> str:

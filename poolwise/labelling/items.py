@@ -182,7 +182,9 @@ def _table(path: Path, text: str | None, file: str | None, id: str | None, optio
     for role, name in named.items():
         if name is not None and name not in columns:
             listed = ", ".join(map(str, columns))[:500] or "none"
-            raise FileError(f"{path}: has no column {name!r}, which {role}= names. Its columns are: {listed}.")
+            raise FileError(
+                f"{path}: has no column {name!r}, which {role}= or its project names. Its columns are: {listed}."
+            )
     said = []
     if not any(len(column) for column in columns.values()):
         raise FileError(f"{path}: expected at least one row, found none.")
@@ -207,7 +209,9 @@ def _table(path: Path, text: str | None, file: str | None, id: str | None, optio
         said.append("items are called by their files")
     else:
         ids = [str(row) for row in range(len(inputs))]
-        said.append("items are called by their row, the first of which is 0")
+        twice = next((str(name) for name in columns if _ID_NAME.fullmatch(str(name))), None)
+        because = f", since not all values of the column {twice!r} are different" if twice is not None else ""
+        said.append(f"items are called by their row, the first of which is 0{because}")
     if file is not None:
         files = [path.parent / name for name in inputs]
         outside = next(
