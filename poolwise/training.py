@@ -66,7 +66,7 @@ def train(
         seeds: a seed for each network: its order of examples, augmentation and dropout.
         validation: examples for early stopping.
         report: told about progress.
-        outputs: what the networks put out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
+        outputs: what the networks return: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
             if they are probabilities already.
     """
     labels = torch.from_numpy(needed_labels(data, "training"))
@@ -182,8 +182,8 @@ class _Loop:
         if self._weights is _UNKNOWN:
             if logits.ndim != 2 or int(self._labels.max()) >= logits.shape[1]:
                 raise TrainingError(
-                    f"the network puts out {list(logits.shape)} for {len(logits)} examples whose largest label is "
-                    f"{int(self._labels.max())}. It must put out one number per class, [examples, classes]."
+                    f"the network returns {list(logits.shape)} for {len(logits)} examples whose largest label is "
+                    f"{int(self._labels.max())}. It must return one number per class, [examples, classes]."
                 )
             self._weights = class_weights(self._training.class_weights, self._labels, logits.shape[1])
         return None if self._weights is None else self._weights.to(logits)
@@ -199,7 +199,7 @@ class _Loop:
             if int(truth_n.max()) >= logits_M_n_C.shape[2]:
                 raise TrainingError(
                     f"the network has {logits_M_n_C.shape[2]} outputs, and a label of the validation set is "
-                    f"{int(truth_n.max())}. It must put out one number per class."
+                    f"{int(truth_n.max())}. It must return one number per class."
                 )
             if self._training.monitor == "accuracy":
                 values_M += (logits_M_n_C.argmax(2) == truth_n).sum(1)

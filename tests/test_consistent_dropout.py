@@ -417,7 +417,7 @@ def test_outputs_that_are_not_logits_are_refused(output):
 
     network = Net(nn.Dropout(0.5), nn.Linear(6, 3))
     for call in (lambda: pw.mc_dropout(network, inputs(5)), lambda: pw.ensemble([network], inputs(5))):
-        with pytest.raises(errors.ShapeError, match=r"must put out a tensor \[examples, classes\]"):
+        with pytest.raises(errors.ShapeError, match=r"must return a tensor \[examples, classes\]"):
             call()
 
 

@@ -134,7 +134,7 @@ def test_deleting_closing_and_leaving_give_the_directory_back(tmp_path):
         with pytest.raises(errors.LockedError):
             open_elsewhere(tmp_path)
     open_elsewhere(tmp_path)
-    with pytest.raises(errors.StateError, match=r"this learner is closed. To go on, open .* again"):
+    with pytest.raises(errors.StateError, match=r"this learner is closed. To continue, open .* again"):
         this.skip()
     this.close()
     assert sorted(path.name for path in tmp_path.glob(".*")) == [".lock"]

@@ -1,4 +1,4 @@
-"""What networks put out: logits, and outputs that are normalised already, which must not go through softmax again."""
+"""What networks return: logits, and outputs that are normalised already, which must not go through softmax again."""
 
 import warnings
 

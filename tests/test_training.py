@@ -415,7 +415,7 @@ def test_labels_and_outputs_must_fit():
         fitted(Training(steps=5), data=(X, (Y == 0) * 3))
     with pytest.raises(errors.TrainingError, match="a label of the validation set is 3"):
         fitted(Training(steps=25), validation=(X, (Y == 0) * 3))
-    with pytest.raises(errors.ShapeError, match=r"must put out a tensor \[examples, classes\]"):
+    with pytest.raises(errors.ShapeError, match=r"must return a tensor \[examples, classes\]"):
         fitted(Training(steps=5), make=lambda: nn.Sequential(nn.Linear(4, 3), nn.Unflatten(1, (3, 1))))
 
 

@@ -107,7 +107,7 @@ def run_app(app: typer.Typer) -> None:
 
         if isinstance(error, OSError) and culprit(error) is None:
             _fail(f"{error.filename or 'the output'}: {error.strerror or error}.", error if show else None)
-        hint = "" if show else f" Add {_TRACEBACK} to the command to see how it came about."
+        hint = "" if show else f" Add {_TRACEBACK} to the command to see the traceback."
         _fail(f"{describe(error)}{hint}", error if show else None)
 
 
@@ -148,7 +148,7 @@ def _version(show: bool) -> None:
 def _common(
     version: Annotated[bool, typer.Option("--version", callback=_version, help="Show the version and stop.")] = False,
     traceback: Annotated[
-        bool, typer.Option(_TRACEBACK, help="After an error, show how it came about; may stand after a command too.")
+        bool, typer.Option(_TRACEBACK, help="After an error, show the traceback. Can also follow a command.")
     ] = False,
 ) -> None:
     pass

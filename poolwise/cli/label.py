@@ -82,10 +82,11 @@ def label(
         bool | None, typer.Option("--browser/--no-browser", help="Open the page; by default on a terminal only.")
     ] = None,
 ) -> None:
-    """Open a page to label on. A model trains in the background, and each batch is what it wants to know most.
+    """Open a page in the browser to label images or texts.
 
-    The first time, a project is made beside the data (DATA.poolwise). Run again, it continues. Every label is on the
-    disk when the page says "saved". Labels can also come from files (`poolwise add`), at the same time.
+    A model trains in the background, and each batch is what it would learn most from. The first time, a project is made
+    beside the data (DATA.poolwise); the same command continues it. When the page says "saved", the label is on disk.
+    Labels can also come from files (`poolwise add`), at the same time.
 
     Examples:
 

@@ -45,7 +45,7 @@ def next_batch(
         typer.Option(
             "--output",
             "-o",
-            help="Write them here, as .csv, .jsonl or .parquet, or as .json for Label Studio; else to the screen.",
+            help="Write them here, as .csv, .jsonl or .parquet, or as .json for Label Studio; printed by default.",
         ),
     ] = None,
     classes: ClassesOption = None,
@@ -66,7 +66,7 @@ def next_batch(
     seed: SeedOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a file of what to label next.
+    """Write a file with the items to label next.
 
     It has the id, the text or file, a score, why it was chosen, and an empty column `label`. Fill that in and hand the
     file to `poolwise add`. Then ask again: a model learns from all labels and chooses what helps it most. Asked twice

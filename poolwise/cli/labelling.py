@@ -48,7 +48,7 @@ def add(
     database: DatabaseOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Take labels from a file, by id.
+    """Add labels from a file.
 
     All of them are taken or, if something is wrong, none. Rows without a label are skipped. Ids that are not in the
     data, classes that the project does not have, and labels that differ from earlier ones are refused, each with a
@@ -80,7 +80,7 @@ def status(
     project: ProjectOption = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Show where things stand.
+    """Show labels, batch and accuracy of a project.
 
     Labels by class and person, the batch, and how good the model is, on items that were drawn at random.
 
@@ -113,7 +113,7 @@ def export(
     database: DatabaseOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Write the labels for other programs.
+    """Export the labels for other programs.
 
     Texts that a spreadsheet would run as formulas get an apostrophe in front, which `poolwise add` takes away again.
 
@@ -148,7 +148,7 @@ def apply(
     database: DatabaseOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Predict everything, with its uncertainty.
+    """Predict every item, with its uncertainty.
 
     The model learns from all labels first. Writes for each item: id, prediction, its probability, uncertainty (0 is
     sure, 1 is a guess), how much the members of the model disagree, and the label that people gave. With --project,

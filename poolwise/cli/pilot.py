@@ -23,29 +23,29 @@ def pilot(
         str | None, typer.Option("--file-column", help="The column of picture files; file by default.")
     ] = None,
     methods: Annotated[
-        str | None, typer.Option("--methods", "-m", help="Methods to compare with random, with commas between.")
+        str | None, typer.Option("--methods", "-m", help="Methods to compare with random, separated by commas.")
     ] = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", "-b", min=1, help="Labels per round.")] = None,
     labels: Annotated[int | None, typer.Option(min=20, help="Labels at the end; half of those there are.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How often each method is run.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="How many runs per method, each with its own seed.")] = 5,
     encoder: Annotated[
-        str | None, typer.Option(help="For texts: a checkpoint that encodes them, as in minilm.")
+        str | None, typer.Option(help="For texts: a checkpoint that encodes them, such as minilm.")
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the runs.")] = Path("pilot"),
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many runs at a time.")] = 1,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")] = False,
 ) -> None:
-    """Answer: is it better than random on my data, and how many labels would it save?
+    """Test on your data whether methods beat random.
 
     The labelled part of the data is split into a test set and a pool whose labels are hidden. Methods then ask for
-    them round by round, as they would ask you. Examples without a label are left out. The same command resumes after
-    an interruption; with more --seeds it continues.
+    them round by round, as they would ask you. Examples without a label are ignored. After an interruption, the same
+    command resumes; with a larger --seeds it adds runs.
 
     \b
       poolwise pilot texts.csv --label-column topic
       poolwise pilot texts.csv --encoder minilm --methods margin,posterior-coverage --seeds 10
 
-    What comes out holds for these data, this model and this many labels.
+    The answer holds for this data, this model and this number of labels.
     """
     from poolwise.experiments import execute_all, failures
     from poolwise.experiments.pilot import pilot_config
@@ -83,7 +83,7 @@ def advise(
     ] = False,
     labels: Annotated[int, typer.Option(min=0, help="How many labels there are already.")] = 0,
 ) -> None:
-    """Say which method to use, and why: what the study measured under conditions like these.
+    """Recommend a method, from what the study measured.
 
     \b
       poolwise advise --points 50000 --classes 10 -b 50

@@ -75,7 +75,7 @@ def predict(
     device: Annotated[str, typer.Option(help="Where the networks of --model run: auto, cpu, cuda:0, ...")] = "auto",
     outputs: Annotated[
         Literal["auto", "logits", "probs", "log-probs"],
-        typer.Option(help="What the networks of --model put out; auto: logits, with an error if they are normalised."),
+        typer.Option(help="What the networks of --model return; auto expects logits, and refuses probabilities."),
     ] = "auto",
     memory: Annotated[str, typer.Option(help="Working memory. One shard of predictions is kept at a time.")] = "1GB",
     engine: EngineOption = "local",

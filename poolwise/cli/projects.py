@@ -45,9 +45,9 @@ ModelOption = Annotated[
         help="Your own model: a function of the examples and the class names that returns a posterior.",
     ),
 ]
-TextOption = Annotated[str | None, typer.Option("--text", help="The column of texts; found if it is not named.")]
+TextOption = Annotated[str | None, typer.Option("--text", help="The column of texts; guessed if not given.")]
 IdOption = Annotated[
-    str | None, typer.Option("--id", help="The column of ids; found if it is not named, else the row, from 0.")
+    str | None, typer.Option("--id", help="The column of ids; guessed if not given, otherwise the row number, from 0.")
 ]
 ClassesOption = Annotated[
     str | None,
@@ -79,7 +79,7 @@ SeparatorOption = Annotated[
     str | None, typer.Option("--separator", help="The character between the fields of a CSV file; found by default.")
 ]
 EncodingOption = Annotated[str | None, typer.Option("--encoding", help="How a text file is encoded; UTF-8 by default.")]
-SeedOption = Annotated[int | None, typer.Option("--seed", help="Root of all randomness; 0 by default.")]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Random seed; 0 by default.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no warning, no summary.")]
 
 

@@ -87,7 +87,7 @@ def select(
         ),
     ] = None,
     exclude_by: Annotated[
-        By | None, typer.Option(help="What the files of --exclude list, where that is not clear: index or id.")
+        By | None, typer.Option(help="What the files of --exclude contain, if that is not clear: index or id.")
     ] = None,
     ids: Annotated[
         str | None,
@@ -97,11 +97,13 @@ def select(
             "or .parquet file. A folder of `poolwise predict` has them already.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Root of all randomness; the same seed gives the same batch.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed; the same seed gives the same batch.")] = 0,
     memory: Annotated[str, typer.Option(help="Working memory beside the predictions; changes no result.")] = "1GB",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the batch here, as .csv, .json or .parquet; else to the screen."),
+        typer.Option(
+            "--output", "-o", help="Write the batch to this .csv, .json or .parquet file; printed by default."
+        ),
     ] = None,
     engine: EngineOption = "local",
     address: AddressOption = None,

@@ -35,7 +35,7 @@ _SECRET = "POOLWISE_WEBHOOK_SECRET"
 
 commands = typer.Typer(
     cls=CommandGroup,
-    help="Label in another program, and let Poolwise choose what.",
+    help="Label in another program, while Poolwise chooses.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -44,7 +44,7 @@ app.add_typer(commands, name="sync")
 
 @commands.callback()
 def _group() -> None:
-    """Label in another program, and let Poolwise choose what."""
+    """Label in another program, while Poolwise chooses."""
 
 
 @commands.command("label-studio")
@@ -110,11 +110,11 @@ def label_studio(
     seed: SeedOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Label in Label Studio: take what people said there, learn from it, and send the next batch.
+    """Send batches to Label Studio and take labels back.
 
-    A batch becomes tasks of a project of Label Studio, the most useful first. Run again, or with --watch, it takes
+    A batch becomes tasks of a project of Label Studio, the most useful first. The same command again, or --watch, takes
     labels, changes and skipped tasks back, and sends the next batch when few tasks are open. Nothing is sent or taken
-    twice, also if it was stopped in the middle. Other tasks of the project are left alone.
+    twice, even if it was stopped in the middle. Other tasks of the project are left alone.
 
     Examples:
 

@@ -75,7 +75,7 @@ class Ownership:
         """Give the right back."""
         with _taking:
             if self._refusal is None:
-                self._end(f"this learner is closed. To go on, open {self._folder} again.")
+                self._end(f"this learner is closed. To continue, open {self._folder} again.")
                 self._lock.release()
 
     def undo(self) -> None:

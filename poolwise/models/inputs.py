@@ -55,7 +55,7 @@ def layout(inputs: NetworkInputs) -> NetworkInputs:
 
 
 def call(network: nn.Module, inputs: NetworkInputs) -> Any:
-    """What a network puts out, whatever that is."""
+    """What a network returns, whatever that is."""
     if isinstance(inputs, Tensor):
         return network(inputs)
     if isinstance(inputs, tuple):

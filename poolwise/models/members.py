@@ -51,7 +51,7 @@ class Single:
 
     Args:
         network: the network.
-        outputs: what it puts out.
+        outputs: what it returns.
     """
 
     def __init__(self, network: nn.Module, outputs: Outputs = "auto") -> None:
@@ -108,7 +108,7 @@ class Stack:
 
     Args:
         networks: the networks.
-        outputs: what they put out.
+        outputs: what they return.
     """
 
     def __init__(self, networks: Sequence[nn.Module], outputs: Outputs = "auto") -> None:

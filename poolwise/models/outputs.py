@@ -1,4 +1,4 @@
-"""What networks put out: logits, probabilities or log-probabilities, in a tensor or in an object around one.
+"""What networks return: logits, probabilities or log-probabilities, in a tensor or in an object around one.
 
 A network that ends in softmax must not go through softmax again. That would pass unseen: the order of the classes stays
 the same, and all confidence is lost. So outputs that are probabilities already are found and refused, unless the caller
@@ -21,7 +21,7 @@ from poolwise.models.modes import evaluating
 PROBED = 32
 
 Outputs = Literal["auto", "logits", "probs", "log-probs"]
-"""What a network puts out. `"auto"`: logits, and an error if they are probabilities already."""
+"""What a network returns. `"auto"`: logits, and an error if they are probabilities already."""
 
 
 def check_choice(outputs: str) -> None:
@@ -31,13 +31,13 @@ def check_choice(outputs: str) -> None:
 
 
 def raw_tensor(output: Any, count: int) -> Tensor:
-    """`[n, C]` or `[n]` numbers from what a network put out.
+    """`[n, C]` or `[n]` numbers from what a network returned.
 
     Taken are a tensor; an object or dictionary with `logits`, as Hugging Face models return it; a dictionary with one
     tensor; and a tuple, whose first tensor counts.
 
     Args:
-        output: what the network put out.
+        output: what the network returned.
         count: n, how many examples it was called with.
     """
     found = output
@@ -53,7 +53,7 @@ def raw_tensor(output: Any, count: int) -> Tensor:
         kind = f"a tensor {list(found.shape)}" if isinstance(found, Tensor) else f"a {type(found).__name__}"
         keys = f" with {', '.join(map(str, output))}" if isinstance(output, Mapping) else ""
         raise ShapeError(
-            f"a network must put out a tensor [examples, classes], here [{count}, C], not {kind}{keys}. A dictionary "
+            f"a network must return a tensor [examples, classes], here [{count}, C], not {kind}{keys}. A dictionary "
             "or an object may have it as `logits`, a tuple as its first part."
         )
     return found
@@ -65,7 +65,7 @@ def as_logits(output: Any, count: int, outputs: Outputs) -> Tensor:
     One column is taken as the second of two classes: its logit, probability or log-probability.
 
     Args:
-        output: what the network put out.
+        output: what the network returned.
         count: n, how many examples it was called with.
         outputs: what the numbers are.
     """
@@ -96,7 +96,7 @@ def _binary(raw_n: Tensor, outputs: Outputs) -> Tensor:
 
 def _not_what_was_said(raw: Tensor, outputs: Outputs) -> NotNormalisedError:
     return NotNormalisedError(
-        f'outputs="{outputs}" was given, and the network puts out rows that are not {_NAMES[outputs]} over its '
+        f'outputs="{outputs}" was given, and the network returns rows that are not {_NAMES[outputs]} over its '
         f"{raw.shape[1]} classes, such as {[round(value, 4) for value in raw[0, :4].tolist()]}. If they are logits, "
         "leave outputs out. Softmax must be over the classes, dim=1. Sigmoids of several classes do not sum to 1."
     )
@@ -117,7 +117,7 @@ class Watch(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.bytes = 0
-        self._sigmoids: set[tuple[int, bool]] = set()  # how many numbers each put out, and whether logarithms
+        self._sigmoids: set[tuple[int, bool]] = set()  # how many numbers each returned, and whether logarithms
         self._last: Any = None
 
     def __torch_function__(
@@ -139,7 +139,7 @@ class Watch(TorchFunctionMode):
 
         Args:
             network: the network that was called.
-            raw: `[n, C]` or `[n]` what it put out.
+            raw: `[n, C]` or `[n]` what it returned.
         """
         if not raw.numel():
             return
@@ -168,14 +168,14 @@ class Watch(TorchFunctionMode):
             )
         if sigmoid:
             raise ParameterError(
-                f"{name} ends in a sigmoid: it puts out {raw.shape[1]} probabilities that do not sum to 1, so they are "
+                f"{name} ends in a sigmoid: it returns {raw.shape[1]} probabilities that do not sum to 1, so they are "
                 "no distribution over classes. Poolwise needs one class per example: remove the sigmoid and train with "
                 'cross-entropy. To take the numbers as logits all the same, pass outputs="logits".'
             )
 
 
 def check_outputs(network: nn.Module, inputs: NetworkInputs) -> None:
-    """Raise if a network puts out probabilities, where logits are expected.
+    """Raise if a network returns probabilities, where logits are expected.
 
     Args:
         network: the network; it is called once, in evaluation mode.

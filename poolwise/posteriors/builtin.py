@@ -18,7 +18,7 @@ _HELP = {
     "samples": "How many dropout masks of each network.",
     "warm_start": "Whether a round's training continues from the weights of the round before.",
     "train_members": "How members are trained: sequential, processes, vectorised or auto.",
-    "outputs": "What networks put out: logits, probs, log-probs, or auto for logits, with a check.",
+    "outputs": "What networks return: logits, probs, log-probs, or auto for logits, with a check.",
     "device": "Where networks run: auto, cpu, cuda:0, ...",
     "neighbours": "How many of the nearest labelled points of a class count.",
     "temperature": "The distance between features that divides probabilities by e.",

@@ -21,7 +21,7 @@ class DeepEnsemble(NetworkPosterior):
         threads: PyTorch threads that a member trains on.
         warm_start: whether a later `fit` continues from the weights of the one before.
         device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
-        outputs: what the networks put out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
+        outputs: what the networks return: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
             if they are probabilities already.
         way: the former name of `train_members`.
 
@@ -78,7 +78,7 @@ class DropoutEnsemble(NetworkPosterior):
         warm_start: whether a later `fit` continues from the weights of the one before.
         device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
         seed: where the masks come from.
-        outputs: what the networks put out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
+        outputs: what the networks return: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
             if they are probabilities already.
         way: the former name of `train_members`.
 

@@ -45,7 +45,7 @@ _DRAWN = 1 << 22
         "prior_precision": "Precision of the prior; left out, it is chosen by the marginal likelihood.",
         "train": "Whether fit trains the network first.",
         "warm_start": "Whether a round's training continues from the weights of the round before.",
-        "outputs": "What the network puts out: logits, probs, log-probs, or auto for logits, with a check.",
+        "outputs": "What the network returns: logits, probs, log-probs, or auto for logits, with a check.",
         "device": "Where the network runs: auto, cpu, cuda:0, ...",
     },
 )
@@ -70,7 +70,7 @@ class Laplace(BasePosterior):
         threads: PyTorch threads to train on; None for what PyTorch is set to.
         warm_start: whether a later `fit` continues from the weights of the one before.
         device: where the network runs; the last layer's samples are computed on the CPU.
-        outputs: what the network puts out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with a check.
+        outputs: what the network returns: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with a check.
 
     Example:
         >>> import torch, poolwise as pw

@@ -23,7 +23,7 @@ class MCDropout(NetworkPosterior):
         warm_start: whether a later `fit` continues from the weights of the one before.
         device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
         seed: where the masks come from.
-        outputs: what the network puts out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
+        outputs: what the network returns: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
             if they are probabilities already.
 
     Example:

@@ -47,7 +47,7 @@ class Sampler:
         masks: how many dropout masks of each, or None for no dropout.
         seed: where the masks come from.
         device: where to run; None for where the networks are.
-        outputs: what the networks put out.
+        outputs: what the networks return.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Sampler:
                 yield from (call(network, cloned(inputs)) for network in self.networks)
 
     def refuse_probabilities(self, inputs: NetworkInputs) -> None:
-        """Raise if a network puts out probabilities where logits are expected, judged by its first sample."""
+        """Raise if a network returns probabilities where logits are expected, judged by its first sample."""
         for member, network in enumerate(self.networks):
             with Watch() as watch, torch.no_grad():
                 if self._dropouts:

@@ -55,7 +55,7 @@ class NetworkPosterior:
         warm_start: whether a later `fit` continues from the weights of the one before, or starts anew.
         device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
         seed: where the dropout masks for predictions come from.
-        outputs: what the networks put out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
+        outputs: what the networks return: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error
             if they are probabilities already.
         way: the former name of `train_members`.
     """

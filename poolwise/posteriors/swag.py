@@ -106,7 +106,7 @@ class Moments:
         "rank": "How many of the last deviations from the mean make the low-rank part of the covariance.",
         "scale": "What the covariance is multiplied by; 0 is the mean of the weights alone.",
         "warm_start": "Whether a round's training continues from the weights of the round before.",
-        "outputs": "What the network puts out: logits, probs, log-probs, or auto for logits, with a check.",
+        "outputs": "What the network returns: logits, probs, log-probs, or auto for logits, with a check.",
         "device": "Where the network runs: auto, cpu, cuda:0, ...",
     },
     cost=lambda samples, **_: Cost(1, samples),
@@ -134,7 +134,7 @@ class SWAG(NetworkPosterior):
         threads: PyTorch threads to train on; None for what PyTorch is set to.
         warm_start: whether a later `fit` continues from the trained weights of the one before.
         device: where the networks run.
-        outputs: what the network puts out: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with a check.
+        outputs: what the network returns: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with a check.
 
     Example:
         >>> import torch, poolwise as pw

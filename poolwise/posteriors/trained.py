@@ -40,7 +40,7 @@ def mc_dropout(
         out: a `.npy` file to write the predictions to.
         memory: bytes, or a text such as `"2GB"`: predictions that do not fit half of it go to a mapped file.
         device: `"auto"` for a GPU if there is one.
-        outputs: what the network puts out: `"logits"`; `"probs"` if it ends in softmax; `"log-probs"`; or `"auto"` for
+        outputs: what the network returns: `"logits"`; `"probs"` if it ends in softmax; `"log-probs"`; or `"auto"` for
             logits, with an error if they are probabilities already. One column is taken as the second of two classes.
         report: told about progress.
 
@@ -91,7 +91,7 @@ def trained(
         samples: how many dropout masks of each, or None for no dropout.
         seed: where the masks come from.
         device: `"auto"` for a GPU if there is one.
-        outputs: what the networks put out, see `mc_dropout`.
+        outputs: what the networks return, see `mc_dropout`.
     """
     single = isinstance(modules, nn.Module) and not isinstance(modules, nn.ModuleList)  # some can be iterated over
     networks = [] if single else list(modules)

@@ -4,7 +4,7 @@
    (isotonic regression). Otherwise noise would decide where a curve first reaches an accuracy, and always too early.
 2. The accuracy to compare at is the one that random ends with; or, if the method never reaches it, the one that the
    method ends with. Both curves reach it.
-3. Each needs so many labels for it, first ones included, by straight lines between the measurements: m and r.
+3. How many labels each needs for it, the first ones included, by straight lines between the measurements: m and r.
 4. The share saved is `1 - m / r` if the method needs fewer. If it needs more, it is `-(1 - r / m)`, the share that
    random saves against the method. So 0.25 is a quarter of the labels, and a method and random change places by the
    sign alone.

@@ -130,7 +130,7 @@ class Session:
 
 
 class RateLimit:
-    """At most so many failures per minute.
+    """A limit on failures per minute.
 
     Args:
         one: from one address.
