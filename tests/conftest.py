@@ -6,17 +6,10 @@ from functools import cache, partial
 from importlib import import_module
 from typing import NamedTuple
 
-import numpy as np
 import pytest
-import torch
-from databases import postgresql
 from hypothesis import settings
-from pools import normalise
-from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
 
-from poolwise.cli import main
-from poolwise.selection import registry
+# Nothing heavy is imported here: the process that hands out the tests runs none of them.
 
 # Times vary on a busy machine; failures must not. The same examples are tried every time.
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=40, print_blob=True)
@@ -32,6 +25,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True)
 def _threads():
     """Leave the number of threads as it was."""
+    import torch
+
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
@@ -40,6 +35,8 @@ def _threads():
 @pytest.fixture(autouse=True)
 def _methods():
     """Forget the methods that a test, or an example in a docstring, has registered."""
+    from poolwise.selection import registry
+
     yield
     for name in [name for name, method in registry._METHODS.items() if not method.home.startswith("poolwise.")]:
         del registry._METHODS[name]
@@ -48,6 +45,9 @@ def _methods():
 @pytest.fixture
 def global_state():
     """Fails a test that draws from a global random state or sets it."""
+    import numpy as np
+    import torch
+
     before = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
     yield
     assert random.getstate() == before[0]
@@ -67,18 +67,27 @@ def no_data_of_this_machine(tmp_path, monkeypatch):
 
 @pytest.fixture
 def draw():
+    import numpy as np
+
     return np.random.default_rng(0)
 
 
 @pytest.fixture
 def one_thread():
     """Operations this small take longest when they are split."""
+    import torch
+
     torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
 def digits():
     """`[1797, 10, 10]` real log-probabilities: ten logistic regressions, each on a bootstrap sample of 20 labels."""
+    import numpy as np
+    from pools import normalise
+    from sklearn.datasets import load_digits
+    from sklearn.linear_model import LogisticRegression
+
     images, labels = load_digits(return_X_y=True)
     images = images / 16
     draw = np.random.default_rng(0)
@@ -97,6 +106,8 @@ def digits():
 @pytest.fixture(scope="session")
 def postgresql_server():
     """The URL of one PostgreSQL server for all tests. They are of one group, so that one process starts it."""
+    from databases import postgresql
+
     with postgresql() as url:
         yield url
 
@@ -128,8 +139,26 @@ def run_main(capsys, monkeypatch):
 @pytest.fixture
 def run(run_main, monkeypatch, tmp_path):
     """Run a command of Poolwise in an empty folder, and check its exit code; gives what it printed."""
+    from poolwise.cli import main
+
     monkeypatch.chdir(tmp_path)
     return partial(run_main, main, "poolwise")
+
+
+@pytest.fixture
+def unrendered(monkeypatch):
+    """Figures are made and saved, but blank: to render them takes most of the time of a report.
+
+    `test_reports.py` looks at rendered ones.
+    """
+    from matplotlib.figure import Figure
+
+    rendered = Figure.savefig
+
+    def savefig(figure, file, **options):
+        return rendered(Figure((0.1, 0.1)), file, **options)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
 
 
 @cache

@@ -51,7 +51,7 @@ def test_a_run_may_start_without_labels(configure, tmp_path):
     assert json.loads((run.folder / "run.json").read_text())["config"]["acquisition"]["first"] == "coreset"
 
 
-def test_such_runs_have_a_report(configure, tmp_path):
+def test_such_runs_have_a_report(configure, tmp_path, unrendered):
     config = configure('acquisition.methods=["random", "margin"]', "acquisition.first=coreset", "seeds=2")
     execute_all(config, tmp_path / "runs")
     write_report(tmp_path / "runs", tmp_path / "report")

@@ -472,7 +472,7 @@ def test_every_configuration_of_the_project_is_valid():
         assert isinstance(read_config(file), Config)
 
 
-def test_reports_name_what_was_left_out(config_file, tmp_path, monkeypatch, capsys):
+def test_reports_name_what_was_left_out(config_file, tmp_path, monkeypatch, capsys, unrendered):
     config = read_config(config_file, ["seeds=1"])
     execute_all(config, tmp_path / "runs")
     damaged = runs_of(config, tmp_path / "runs")[1].folder / "rounds.jsonl"

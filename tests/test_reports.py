@@ -456,7 +456,7 @@ def test_the_page_is_complete_and_needs_nothing_else(tmp_path):
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in page.parent.glob("*.png"))
 
 
-def test_tables_come_back_from_csv(tmp_path):
+def test_tables_come_back_from_csv(tmp_path, unrendered):
     label = 'lbb, "quoted"\nname'
     write_experiment(tmp_path / "runs", {"random": 0.0, label: 0.05})
     out = write_report(tmp_path / "runs", tmp_path / "report").parent

@@ -85,7 +85,7 @@ def run_in_parts(folder, make):
     """The same with labels that come two by two, wrong at first, and are corrected."""
     pool = pw.Pool(X, 3)
     this = pw.ActiveLearner(make(), pool, "batchbald", 4, folder, 3, validation=TEST)
-    while len(this.pool.labelled) < 14 or this.pending is not None:
+    while len(this.pool.labelled) < 10 or this.pending is not None:
         put_right(this)
         asked = this.query().indices[:2]
         this.update(asked, (Y[asked] + 1) % 3)
@@ -110,7 +110,7 @@ def put_right(this):
         this.correct(wrong, Y[wrong])
 
 
-BRIEF = pw.Training(steps=5, batch_size=16, learning_rate=0.05)
+BRIEF = pw.Training(steps=2, batch_size=16, learning_rate=0.05)
 
 
 @pytest.mark.slow

@@ -138,10 +138,9 @@ def test_power_sampling_draws_uniformly_once_nothing_can_be_gained():
     )
 
 
-@pytest.mark.parametrize("redundancy", REDUNDANCIES)
-@pytest.mark.parametrize("alpha", [1.0, 5.0])
+@pytest.mark.parametrize(("redundancy", "alpha"), [*zip(REDUNDANCIES, (1.0, 5.0, 5.0, 1.0), strict=True)])
 def test_power_lbb_draws_sequences_by_its_gains(redundancy, alpha):
-    """Three picks of five real points, against probabilities from brute-force gains."""
+    """Three picks of five real points, against probabilities from brute-force gains. Powers are tested above."""
     x = pool(5, 4, 3, seed=2, scale=1.5, dtype=np.float64)
     probs = np.exp(x)
     expected = oracles.sequence_probabilities(

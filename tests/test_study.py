@@ -270,6 +270,7 @@ def test_settings_that_lack_a_method_are_left_out_of_its_comparison():
     assert [s.experiment for s in versus(records, "bald", "random").each] == ["a"]
 
 
+@pytest.mark.usefixtures("unrendered")  # the test of the whole page looks at the figures
 def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(tmp_path):
     levels = dict.fromkeys(LABELS, 0.6)
     more = [

@@ -310,12 +310,12 @@ def test_loading_is_silent_and_leaves_the_logs_as_they_were(checkpoint, capfd):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_sample_is_the_same_whatever_the_batch_the_order_and_the_padding(each, threads):
     torch.set_num_threads(threads)
-    data = tokenise(texts(40), each, 24)
+    data = tokenise(texts(16), each, 24)
     posterior = MCDropout(model(each, dropout=0.3), samples=6)
     together = log_probs(posterior, data)
-    alone = np.concatenate([log_probs(posterior, Subset(data, np.array([index]))) for index in range(40)])
+    alone = np.concatenate([log_probs(posterior, Subset(data, np.array([index]))) for index in range(16)])
     assert np.abs(together - alone).max() < 1e-5
-    order = np.random.default_rng(0).permutation(40)
+    order = np.random.default_rng(0).permutation(16)
     assert np.abs(log_probs(posterior, Subset(data, order)) - together[order]).max() < 1e-5
     padded = PaddedMore(data)
     assert padded.batch(np.arange(2)).shape == (2, 32)
