@@ -9,20 +9,37 @@ from pools import features, pool
 
 import poolwise as pw
 from poolwise import errors
-from poolwise.selection import coverage
+from poolwise.selection import coverage, coverage_kernels, coverage_loops
 from poolwise.selection.coverage_bounds import Moments
 from poolwise.selection.coverage_kernels import Rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
 
-# What keeps the engine in one of its stages: products of matrices only, lists of values from blocks, exact lists.
+# What keeps the engine in one of its stages; names with a module are constants of that module.
 STAGES = {
-    "no lists": {"_FEW": -1, "_SPARSE": -1.0},
-    "lists from the start": {"_FEW": 1 << 30},
-    "lists later": {"_FEW": -1, "_SPARSE": 0.1},
-    "lists that are never settled": {"_FEW": -1, "_SPARSE": 0.3, "_SETTLED": -1},
-    "lists that are settled late": {"_FEW": -1, "_SPARSE": 0.3, "_SETTLED": 300},
+    "lists from the start": {},
+    "no lists": {"_FEW": -1, "_SHORT": -1.0},
+    "lists once they are short": {"_FEW": -1, "_PATIENCE": 0.0},
+    "bounds for long": {"_FEW": -1, "_PATIENCE": 3.0},
+    "open targets": {"_FEW": -1, "_SHORT": 0.05, "_SOON": 1000, "_CHEAP": -1},
+    "never indexed": {"_FEW": -1, "_INDEXED": 1 << 30},
+    "indexed at once": {"_FEW": -1, "_INDEXED": -(1 << 30)},
+    "settled at once": {"_FEW": -1, "_JUDGED": 1 << 30},
+    "no symmetry": {"_FEW": -1, "coverage_kernels._MANY": 7},
+    "compiled loops": {"_FEW": -1, "coverage_loops._MANY": 0},
 }
+
+
+def in_stage(stage, monkeypatch):
+    if stage == "compiled loops":
+        pytest.importorskip("numba")
+    else:  # other tests may have loaded the compiled loops
+        monkeypatch.setattr(coverage_loops, "_COMPILED", "not there")
+    for name, value in STAGES[stage].items():
+        place, _, name = name.rpartition(".")
+        monkeypatch.setattr(
+            {"": coverage, "coverage_kernels": coverage_kernels}.get(place, coverage_loops), name, value
+        )
 
 
 def facility_location(kernel_N_T, weights_T, size, covered_T=0.0):
@@ -63,8 +80,7 @@ def undecided(x):
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_posterior_coverage_at_every_stage(stage, seed, monkeypatch):
-    for name, value in STAGES[stage].items():
-        monkeypatch.setattr(coverage, name, value)
+    in_stage(stage, monkeypatch)
     x = pool(150, 4, 3, seed)
     picks, gains = facility_location(correlations(x), undecided(x), 60)
     batch = pw.select(x, 60, "posterior-coverage", information=False)
@@ -77,8 +93,7 @@ def test_posterior_coverage_at_every_stage(stage, seed, monkeypatch):
 @pytest.mark.parametrize("stage", STAGES)
 def test_herding_of_copies_at_every_stage(stage, monkeypatch):
     """Once each of the ten different points is picked nothing is left to gain, and the rest come in order."""
-    for name, value in STAGES[stage].items():
-        monkeypatch.setattr(coverage, name, value)
+    in_stage(stage, monkeypatch)
     h = np.tile(features(10), (6, 1))
     batch = pw.select(pool(60, 2, 2), 20, "max-herding", embeddings=h, information=False)
     assert {i % 10 for i in batch.indices[:10].tolist()} == set(range(10))

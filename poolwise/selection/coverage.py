@@ -5,13 +5,14 @@ points L cover already: those that are labelled. Coverage is monotone and submod
 `1 - 1/e` of the best batch (Nemhauser et al. 1978), gains never grow, and lazy evaluation is exact (Minoux 1978).
 
 No `N × T` matrix is kept. A gain is a sum over the pairs in which a point improves on what a target is covered already.
-If i and t picks were equally likely to be the best representative of j, that would be so for one pair in t + 1; after
-greedy picks it is a third of that. This makes later picks cheap in two ways:
+After six greedy picks that is one pair in twenty, after a hundred one in 250. So a target gets a list of the candidates
+that may still improve it as soon as that is short. When it is covered further, the gains of these fall by what they
+could have added, and all gains are up to date again.
 
-1. Pick t changes what is covered at about one target in t + 1. A gain that was known s picks ago falls by what happened
-   at the targets that changed since, and only their columns of the kernel are computed.
-2. Once the pairs that still improve a target fit a part of the memory budget they are listed, and the gains of all
-   points are kept up to date from these lists.
+Targets that are covered further before they have a list are *open*: the gains of all points are up to date but for
+these. A *sweep* compares all points with them, and gives lists to most. Near the end of a batch that would not pay:
+points that may win are then compared with the open targets alone. Before the first sweep there are upper bounds from
+moments of the features, where these are few.
 
 Rounding decides nothing. Values in blocks are known to within the noise of the kernel, and only serve to find the few
 points that could win. Between those, and for what a pick covers, each pair is computed for itself, and sums are exact
@@ -25,33 +26,41 @@ import numpy as np
 import torch
 
 from poolwise.arrays import Array
-from poolwise.errors import ParameterError
-from poolwise.parallel import ordered_map
 from poolwise.selection.coverage_bounds import Moments, moments_of
 from poolwise.selection.coverage_kernels import Kernel, fingerprints, in_parts
-from poolwise.selection.coverage_levels import Levels, Update
-from poolwise.selection.coverage_lists import Lists, entries_above, joined
+from poolwise.selection.coverage_lists import Lists
+from poolwise.selection.coverage_sweeps import between, sweep, sweep_symmetric
 from poolwise.selection.objective import Evaluation, GreedyObjective
 from poolwise.selection.task import Picks, Task
 
-# Columns of a block of the kernel: with 256 rows four megabytes, which stay in a cache while several operations pass.
-_COLUMNS = 4096
-# How many pairs may be listed: a pair takes 12 bytes, and twice that while lists are made.
-_BYTES_PER_PAIR, _MOST_PAIRS = 32, 1 << 25
-# Pairs are listed if they are no larger a share of all, or this few. Otherwise lists would cost more than they save.
-_SPARSE, _FEW = 0.06, 1 << 19
-# Lists of up to this many pairs get values of each pair alone, so that hardly any points seem to tie.
-_SETTLED = 1 << 20
-# How many points that may win to evaluate at a time.
+# How many pairs may be listed: a pair takes 8 bytes, four times that while lists are made.
+_BYTES_PER_PAIR, _MOST_PAIRS = 32, 1 << 26
+# A target gets a list if no larger a share of the candidates would be in it: reading one costs ten times as much as a
+# product of a matrix, per pair.
+_SHORT = 0.1
+# With this few pairs everything is listed from the start.
+_FEW = 1 << 19
+# Candidates that are looked at to estimate how long lists would be, for so many targets at a time.
+_PROBES, _PROBED = 256, 4096
+# A symmetric sweep costs about this share of one that makes every product.
+_HALF = 0.6
+# Before the first sweep, points may be evaluated for this share of what all would cost.
+_PATIENCE = 0.3
+# Open targets wait only if no more picks than this are left, and comparing all points with them takes more pairs.
+_SOON, _CHEAP = 24, 1 << 19
+# Points that may win are evaluated this many at a time.
 _NEW = 256
-# Rows that are looked at to estimate how many pairs there are to list.
-_PROBES = 32
+# Judging a point costs about as much as giving this many listed pairs their exact values.
+_JUDGED = 2000
+# Indexing a listed pair costs about as much as looking at this many targets for one point, and an exact value of a pair
+# as much as looking at that many.
+_INDEXED, _EXACT = 4, 16
 # A gain up to this is what rounding leaves of one that has fallen to zero.
 _NOTHING = 1e-10
 # Rounding of sums in double precision that follow thousands of picks, as a share of all there is to cover.
 _DOUBLE = 1e-13
-# Numbers in rows of the kernel that are listed at a time.
-_WIDE = 1 << 21
+# Sums of n numbers that are rounded up as often as down are off by no more than this times the root of n.
+_SIGMAS = 16
 _ALL = slice(None)
 
 
@@ -77,26 +86,31 @@ class Coverage(GreedyObjective):
             np.zeros_like(self._weights_T) if covered_T is None else np.array(covered_T, self._dtype)
         )
         self._noise, self._relative = self._dtype(kernel.noise), self._dtype(kernel.relative)
-        self._most_pairs = min(_MOST_PAIRS, task.memory // _BYTES_PER_PAIR)
-        self._gains_N = np.zeros(kernel.shape[0])  # as they were when a point was last evaluated
-        self._levels = Levels(self._high(), kernel.shape[0])
-        self._lists: Lists | None = None
-        self._moments: Moments | None = None
-        self._share = 1.0  # about which share of all pairs still improves a target
-        self._next = 1  # after which pick to look whether lists would fit
+        self._room = min(_MOST_PAIRS, task.memory // _BYTES_PER_PAIR)
         self._total = float(self._weights_T.sum(dtype=np.float64))
-        self.slack = 2 * (kernel.noise + kernel.relative) * self._total
+        self._largest = float(self._weights_T.max(initial=0))
+        self._moments: Moments | None = None
+        self._lists = Lists(kernel.shape, self._weights_T)
+        self._gains_N: Array | None = None  # up to date but for open targets; None before the first sweep
+        # Values of blocks above `_high_T` improve the target beyond doubt, values up to `_low_T` do not.
+        self._high_T, self._low_T = np.empty_like(self._weights_T), np.empty_like(self._weights_T)
+        self._raise(np.arange(kernel.shape[1]))
+        self._known_T = self._high_T.copy()  # as far as `_gains_N` knows
+        self._open_T = np.zeros(kernel.shape[1], bool)
+        self._no_end_T = np.full(kernel.shape[1], np.inf, self._dtype)
+        self._spent = 0  # pairs that were compared since the last sweep, for some points only
+        self._judged = self._looked = 0
+        self._settled = False
+        count = min(kernel.shape[0], _PROBES)
+        self._probes_n = np.sort(np.random.default_rng(0).choice(kernel.shape[0], count, replace=False))
         self._added: list[tuple[float, float]] = []  # of each pick, the sum of what it added at targets, and of squares
+        self.slack = 2 * (kernel.noise + kernel.relative) * self._total
 
     def start(self) -> Array:
         """Upper bounds of the coverage of each point alone, or that coverage where no bounds are to be had for less."""
-        self._probe()
-        if self._listable():
-            return self._list_all().gains_N
-        self._moments = moments_of(self._kernel, self._weights_T)
-        if self._moments is not None:
-            return self._moments.bounds(self.covered_T)
-        return self.gains(np.arange(self._kernel.shape[0]))
+        N, T = self._kernel.shape
+        self._moments = moments_of(self._kernel, self._weights_T) if N * T > _FEW else None
+        return self._sweep() if self._moments is None else self._moments.bounds(self.covered_T)
 
     def pick(self, evaluation: Evaluation = "lazy", tolerance: float | None = None) -> Picks:
         """The batch, with gains summed over the values of the pairs."""
@@ -119,22 +133,30 @@ class Coverage(GreedyObjective):
 
     def gains(self, indices_n: Array) -> Array:
         """Coverage that each point adds, up to rounding."""
-        if self._lists is None:
-            afresh_m, updates = self._levels.stale(indices_n)
-            self._gains_N[afresh_m] = self._summed(afresh_m)
-            self.pairs += sum(len(change.points_n) * len(change.targets_c) for change in updates)
-            for change, falls_n in zip(updates, ordered_map(self._falls, updates), strict=True):
-                self._gains_N[change.points_n] -= falls_n
-            self._levels.evaluated(indices_n)
-        gains_n = (self._gains_N if self._lists is None else self._lists.gains_N)[indices_n]
-        return np.where(gains_n > _NOTHING, gains_n, 0.0)
+        (N, T), open_d = self._kernel.shape, np.flatnonzero(self._open_T)
+        each = T if self._gains_N is None else len(open_d)
+        if each:
+            self._spent += each * len(indices_n)
+            if self._spent > each * N * (_PATIENCE if self._gains_N is None else 1):
+                self._sweep()
+            else:
+                self.pairs += each * len(indices_n)
+        if self._gains_N is None:
+            gains_n = between(self._kernel, indices_n, np.arange(T), self._high_T, self._no_end_T, self._weights_T)
+        else:
+            gains_n = self._gains_N[indices_n]
+            if self._open_T.any():
+                levels = self._known_T[open_d], self._high_T[open_d]
+                gains_n = gains_n - between(self._kernel, indices_n, open_d, *levels, self._weights_T[open_d])
+        return np.where(gains_n > max(_NOTHING, self.negligible), gains_n, 0.0)
 
     def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
         """Gains of some points. Others wait, since the next to be asked for may win already."""
-        return super().refine(indices_n if self._lists is not None else indices_n[:_NEW])
+        return super().refine(indices_n[:_NEW])
 
     def judge(self, index: int) -> float:
         """Coverage that one point adds, exactly rounded from the values of its pairs."""
+        self._judged += 1
         return math.fsum(self._terms(index)[1].tolist())
 
     def content(self, indices_n: Array) -> Array:
@@ -144,167 +166,140 @@ class Coverage(GreedyObjective):
     def add(self, index: int) -> None:
         """Credit each target to the new pick where that is its best representative."""
         targets_n, terms_n, values_n = self._terms(index)
-        before_n = self._high(targets_n)
         self.covered_T[targets_n] = values_n
-        after_n = self._high(targets_n)
-        self._added.append((math.fsum(terms_n.tolist()), float(np.square(terms_n).sum())))
-        if self._lists is None:
-            self._levels.raise_to(targets_n, after_n)
-        else:
-            self.pairs += self._lists.cover(targets_n, before_n, after_n)
+        self._added.append((math.fsum(terms_n.tolist()), float(terms_n @ terms_n)))
+        self._raise(targets_n)
+        if self._gains_N is not None:
+            self._gains_N[index] = -np.inf
+            levels = self._known_T, self._high_T, self._low_T
+            self._open_T[targets_n[~self._lists.listed_T[targets_n]]] = True
+            self.pairs += self._lists.cover(self._gains_N, targets_n, *levels)
 
     def update(self, index: int, bounds_N: Array) -> Array:
-        """Add a pick. With lists of all pairs gains are exact at once; before, bounds get better now and then."""
+        """Add a pick. Without open targets the gains of all points are known at once; else old ones are bounds."""
         self.add(index)
+        if self._gains_N is None:
+            return self._bounds(bounds_N)
+        pairs = int(np.count_nonzero(self._open_T)) * self._kernel.shape[0]
+        soon = self.task.batch_size - len(self._added) <= _SOON
+        if pairs and (not soon or pairs <= max(_CHEAP, self._spent)):
+            self._sweep()
+        self._tidy()
+        self.current = not self._open_T.any()
+        return self._gains_N if self.current else np.minimum(bounds_N, self._gains_N)
+
+    def _bounds(self, bounds_N: Array) -> Array:
+        """`[N]` upper bounds of gains before the first sweep; better ones after picks 1, 2, 4, 8 and so on."""
         picks = len(self._added)
-        if self._lists is not None:
-            if picks >= self._next:
-                self._next = 2 * picks
-                self._lists.shorten(self._low())
-                self._settle(self._lists)
-            return self._gains_for(bounds_N)
-        if picks < self._next:
+        if self._moments is None or picks & (picks - 1):
             return bounds_N
-        self._next = max(picks + 1, picks * 9 // 8)
-        self._probe()
-        if self._listable():
-            self._list_all()
-            return self._gains_for(bounds_N)
-        if self._moments is not None:
-            bounds_N = np.minimum(bounds_N, self._moments.bounds(self.covered_T))
-        return bounds_N
+        return np.minimum(bounds_N, self._moments.bounds(self.covered_T))
 
-    def _gains_for(self, bounds_N: Array) -> Array:
-        """`[N]` gains that stay up to date, -inf for points that were picked, in place of bounds."""
-        if self._lists is None or bounds_N is self._lists.gains_N:
-            return bounds_N
-        self._lists.gains_N[np.isneginf(bounds_N)] = -np.inf
-        return self._lists.gains_N
-
-    def _high(self, targets: Array | slice = _ALL) -> Array:
-        """`[n]` a value in a block above this improves the target beyond doubt."""
-        high_n: Array = self.covered_T[targets] * (1 + self._relative) + self._noise
-        return high_n
-
-    def _low(self) -> Array:
-        """`[T]` no value in a block up to this improves the target."""
-        low_T: Array = self.covered_T * (1 - self._relative) - self._noise
-        return np.maximum(low_T, 2 * self._noise)
+    def _raise(self, targets_n: Array) -> None:
+        """Set the levels of targets that are covered further."""
+        covered_n = self.covered_T[targets_n]
+        self._high_T[targets_n] = covered_n * (1 + self._relative) + self._noise
+        self._low_T[targets_n] = np.maximum(covered_n * (1 - self._relative) - self._noise, 2 * self._noise)
 
     def _terms(self, index: int) -> tuple[Array, Array, Array]:
         """The targets that one point improves, by how much times their weight, and their new values."""
-        if self._lists is not None:
-            near_n = self._lists.targets(index)
-        else:
-            row_T = torch.cat([self._kernel.block(np.array([index]), part)[0] for part in self._columns()])
-            near_n = np.flatnonzero(row_T.numpy() > self._low())
+        near, unknown_n = [self._lists.targets(index)], self._lists.unknown_n
+        self._looked += len(unknown_n) + _EXACT * len(near[0])
+        for part_n in in_parts(unknown_n, self._kernel.at_once):
+            # Consecutive targets are taken without a copy.
+            places = slice(0, len(part_n)) if len(part_n) == len(self._weights_T) else part_n
+            values_n = self._kernel.block(places, np.array([index])).numpy()[:, 0]
+            near.append(part_n[values_n > self._low_T[places]])
+        near_n = near[0] if len(near) == 1 else np.concatenate(near)
         values_n = self._kernel.pairs(np.array([index]), near_n)
         better_n = values_n > self.covered_T[near_n]
         near_n, values_n = near_n[better_n], values_n[better_n]
         terms_n = np.subtract(values_n, self.covered_T[near_n], dtype=np.float64) * self._weights_T[near_n]
         return near_n, terms_n, values_n
 
-    def _columns(self) -> list[slice]:
-        T = len(self._weights_T)
-        return [slice(start, min(start + _COLUMNS, T)) for start in range(0, T, _COLUMNS)]
+    def _sweep(self, everything: bool = False) -> Array:
+        """Bring all gains up to date with the open targets, or compute them afresh, and make lists of these targets.
 
-    def _probe(self) -> None:
-        """Estimate which share of all pairs may improve a target, from some of the rows."""
+        Args:
+            everything: close and list every target that has no list, as far as there is room.
+        """
+        kernel, (N, T), high_T = self._kernel, self._kernel.shape, self._high_T
+        targets_d = np.flatnonzero(~self._lists.listed_T if everything else self._open_T)
+        if self._gains_N is None or (kernel.symmetric and len(targets_d) > _HALF * T):
+            self._moments, self._lists = None, Lists((N, T), self._weights_T)
+            targets_d = np.arange(T)
+            above_T = self._worth_listing(targets_d, everything)
+            if kernel.symmetric:
+                gains_N, found = sweep_symmetric(kernel, high_T, self._weights_T, above_T)
+            else:
+                gains_N, found = sweep(kernel, targets_d, high_T, self._no_end_T, self._weights_T, above_T)
+            picked_N = np.zeros(N, bool) if self._gains_N is None else np.isneginf(self._gains_N)
+            gains_N[picked_N] = -np.inf
+            noise = 2 * (kernel.noise + kernel.relative)
+            sums = _SIGMAS * float(np.finfo(self._dtype).eps) * float(gains_N.max())
+            self.slack = min(noise * self._total, noise * self._largest * _SIGMAS * T**0.5 + sums)
+        else:
+            above_d = self._worth_listing(targets_d, everything)
+            levels = self._known_T[targets_d], high_T[targets_d]
+            falls_N, found = sweep(kernel, targets_d, *levels, self._weights_T[targets_d], above_d)
+            gains_N = self._gains_N
+            gains_N -= falls_N
+        self.pairs += len(targets_d) * N
+        self._lists.add(found)
+        self._known_T[targets_d], self._open_T[targets_d], self._spent = high_T[targets_d], False, 0
+        self._gains_N = gains_N
+        if len(found) and self._lists.complete:
+            self._sum_up(gains_N)
+        return gains_N
+
+    def _worth_listing(self, targets_d: Array, everything: bool) -> Array:
+        """`[d]` values above which pairs of some targets are to be listed; infinite for targets without a list."""
         N, T = self._kernel.shape
-        rows_m, low_T = np.linspace(0, N - 1, min(N, _PROBES)).astype(np.int64), self._low()
-        blocks = (self._kernel.block(rows_m, part).numpy() > low_T[part] for part in self._columns())
-        self._share = sum(int(np.count_nonzero(block)) for block in blocks) / (len(rows_m) * T)
-        self.pairs += len(rows_m) * T
+        low_d = self._low_T[targets_d]
+        if N * T <= _FEW:
+            return low_d
+        counts_d = np.zeros(len(targets_d))
+        for start in range(0, len(targets_d), _PROBED):
+            part = slice(start, start + _PROBED)
+            values_t_n = self._kernel.block(targets_d[part], self._probes_n).numpy()
+            counts_d[part] = np.count_nonzero(values_t_n > low_d[part, None], axis=1)
+        share_d = counts_d / len(self._probes_n)
+        order = np.argsort(share_d, kind="stable")
+        room = np.cumsum(share_d[order]) * N <= self._room - len(self._lists)
+        short = room & (everything | (share_d[order] <= _SHORT))
+        low_d[order[~short]] = np.inf
+        return low_d
 
-    def _listable(self) -> bool:
-        """Whether all pairs that count can be listed, and are few enough for lists to pay."""
+    def _sum_up(self, gains_N: Array) -> None:
+        """Compute all gains from the lists of all targets, which removes what rounding left of earlier values."""
+        picked_N = np.isneginf(gains_N)
+        gains_N[:] = self._lists.gains(self._known_T)
+        gains_N[picked_N] = -np.inf
+        if self._noise > 0:
+            count, noise = self._lists.longest(), 2 * (self._kernel.noise + self._kernel.relative)
+            self.slack = noise * self._largest * min(count, _SIGMAS * count**0.5)
+
+    def _tidy(self) -> None:
+        """Index the lists where that saves looking at targets; compute exact values where that saves judging points."""
         N, T = self._kernel.shape
-        left = self.task.batch_size - len(self._added)
-        count = self._share * N * T
-        return left > 0 and (count <= _FEW or (self._share <= _SPARSE and count <= self._most_pairs))
+        without = self._lists.without
+        if 2 * without <= T and self._looked > T + _INDEXED * len(self._lists):
+            self._lists.index()
+            self._looked = 0
+        unclear = self._added[-1][0] <= 8 * self.slack or self._judged * _JUDGED > len(self._lists) + without * N
+        if unclear and not self._settled:
+            self._settle()
 
-    def _list_all(self) -> Lists:
-        """Make lists of all pairs that may improve a target, and compute gains from these from now on."""
-        self._moments = None
-        N, T = self._kernel.shape
-        self.pairs += N * T
-        parts = in_parts(np.arange(N), max(1, min(_NEW, _WIDE // T)))
-        self._lists = Lists(*joined(list(ordered_map(self._listed, parts))), self._high(), self._weights_T)
-        self._next = 2 * max(1, len(self._added))
-        self._settle(self._lists)
-        return self._lists
-
-    def _listed(self, some_m: Array) -> tuple[Array, Array, Array]:
-        """Lists of some points: where each begins, targets and values."""
-        values_m_T = torch.empty(len(some_m), len(self._weights_T), dtype=self._kernel.dtype)
-        for part in self._columns():
-            values_m_T[:, part] = self._kernel.block(some_m, part)
-        return entries_above(values_m_T.numpy(), self._low())
-
-    def _settle(self, lists: Lists) -> None:
-        """Replace values of blocks by exact ones once they are few; until then, say how far sums may be off."""
-        if self._noise == self._relative == 0:
-            return
-        if len(lists) <= _SETTLED:
+    def _settle(self) -> None:
+        """Give all listed pairs their exact values, if they fit the memory; rounding is then that of double numbers."""
+        if not self._lists.complete:
+            self._sweep(everything=True)
+        self._settled = True
+        if self._lists.complete and self._gains_N is not None:
             self._noise = self._relative = self._dtype(0)
-            lists.settle(self._kernel, self.covered_T)
-            self.slack, self.current = _DOUBLE * self._total, True
-        else:  # values are rounded up as often as down, so that errors cancel
-            count, noise = lists.longest(), 2 * (self._kernel.noise + self._kernel.relative)
-            self.slack = noise * min(count, 8 * count**0.5) * float(self._weights_T.max(initial=0))
-
-    def _summed(self, indices_n: Array) -> Array:
-        """`[n]` gains of points that have none yet."""
-        high_T, weights_T = torch.from_numpy(self._levels.now_T), torch.from_numpy(self._weights_T)
-        self.pairs += len(indices_n) * len(weights_T)
-
-        def gains(some_m: Array) -> Array:
-            gains_m = np.zeros(len(some_m))
-            for part in self._columns():
-                above_m_t = self._kernel.block(some_m, part).sub_(high_T[part]).clamp_min_(0.0)
-                gains_m += torch.mv(above_m_t, weights_T[part]).numpy()
-            return gains_m
-
-        return np.concatenate([np.empty(0), *ordered_map(gains, in_parts(indices_n))])
-
-    def _falls(self, change: Update) -> Array:
-        """`[n]` by how much gains fell since they were known, where targets were covered further."""
-        falls_n = np.zeros(len(change.points_n))
-        for start in range(0, len(change.targets_c), _COLUMNS):
-            some = slice(start, start + _COLUMNS)
-            targets_t = change.targets_c[some]
-            values_n_t = self._kernel.block(change.points_n, targets_t)
-            now_t, weights_t = torch.from_numpy(self._levels.now_T[targets_t]), self._weights_T[targets_t]
-            for rows, before_c in change.parts:
-                before_t, part = torch.from_numpy(before_c[some]), values_n_t[rows]
-                torch.clamp(part, before_t, now_t, out=part).sub_(before_t)
-            falls_n += torch.mv(values_n_t, torch.from_numpy(weights_t)).numpy()
-        return falls_n
-
-
-def nearest(kernel: Kernel) -> Array:
-    """`[T]` the largest similarity of any candidate with each target; 0 if there are no candidates."""
-    N, T = kernel.shape
-    best_T = torch.zeros(T, dtype=kernel.dtype)
-    for some_m in in_parts(np.arange(N)):
-        for start in range(0, T, _COLUMNS):
-            part = slice(start, min(start + _COLUMNS, T))
-            torch.maximum(best_T[part], kernel.block(some_m, part).amax(0), out=best_T[part])
-    result: Array = best_T.numpy()
-    return result
-
-
-def drawn_targets(task: Task, name: str, count: int, sample: int | None) -> tuple[Array | None, float]:
-    """Which of some points to cover, None for all, and how many points each of them stands for.
-
-    Args:
-        task: where the random stream comes from.
-        name: of the method, for errors.
-        count: how many points there are.
-        sample: how many of them to draw; None for all.
-    """
-    if sample is not None and sample < 2:
-        raise ParameterError(f"{name}: sample must be at least 2, not {sample}. None covers every point.")
-    if sample is None or sample >= count:
-        return None, 1.0
-    return np.sort(task.generator("targets").choice(count, sample, replace=False)), count / sample
+            self._lists.settle(self._kernel)
+            self._lists.index()
+            self._raise(np.arange(len(self.covered_T)))
+            self._known_T = self._high_T.copy()
+            self._sum_up(self._gains_N)
+            self.slack = self.negligible = max(_NOTHING, _DOUBLE * self._total)

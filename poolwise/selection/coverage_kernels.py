@@ -5,6 +5,8 @@ from matrix products and are rounded differently in blocks of other shapes. What
 pair by pair (`pairs`): each value then depends on its own two points only, to the last bit.
 """
 
+import copy
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -18,6 +20,8 @@ from poolwise.arrays import Array
 _STEP = 1024
 # Rows of a block of the kernel.
 _ROWS = 256
+# Rows that are taken at once if they are in memory, and if they have to be read.
+_MANY, _FEW = 1 << 20, 4096
 
 Places = slice | Array
 """Positions: consecutive ones from a start to a stop, or an array of any."""
@@ -49,11 +53,23 @@ class Rows:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def at_once(self) -> int:
+        """How many rows to ask for at once."""
+        return _FEW if self._whole is None else _MANY
+
     def take(self, places_n: Array) -> Tensor:
         """`[n, F]` features of some points."""
         if self._whole is not None:
             return self._whole.index_select(0, torch.from_numpy(places_n))
         return self._read(places_n).to(self.dtype)
+
+    def array(self, places_n: Array) -> Array:
+        """`[n, F]` features of some points, as an array."""
+        if self._whole is not None:
+            rows_n_F: Array = self._whole.numpy()[places_n]
+            return rows_n_F
+        return self.take(places_n).numpy()
 
     def part(self, start: int, stop: int) -> Tensor:
         """`[n, F]` features of consecutive points."""
@@ -84,6 +100,19 @@ def unit_rows(source_N_D: Array, memory: int, dtype: torch.dtype = torch.float32
     return Rows(len(source_N_D), source_N_D.shape[1], read, memory, dtype)
 
 
+class Scratch(threading.local):
+    """Memory of a thread that is used again and again: fresh memory costs as much as the work that is done in it."""
+
+    def __init__(self) -> None:
+        self._flat = torch.empty(0)
+
+    def shaped(self, rows: int, columns: int, dtype: torch.dtype) -> Tensor:
+        """`[rows, columns]` numbers, whatever they are; the next call may overwrite them."""
+        if self._flat.dtype != dtype or len(self._flat) < rows * columns:
+            self._flat = torch.empty(rows * columns, dtype=dtype)
+        return self._flat[: rows * columns].view(rows, columns)
+
+
 class Kernel(ABC):
     """A similarity from 0 to 1 between N candidates and T targets.
 
@@ -94,16 +123,23 @@ class Kernel(ABC):
         noise: how far a value of a block may be from the value of the pair.
         relative: the same as a share of the value, to be added to it.
         dtype: the type of its values.
+        symmetric: whether candidates and targets are the same points, and all are in memory.
+        at_once: how many candidates or targets to ask for at once.
     """
 
     shape: tuple[int, int]
     noise: float
     relative: float = 0.0
     dtype: torch.dtype
+    symmetric: bool = False
+    at_once: int
 
     @abstractmethod
-    def block(self, candidates_m: Array, targets: Places) -> Tensor:
-        """`[m, t]` similarities of some candidates with some targets, in memory that may be written to."""
+    def block(self, targets: Places, candidates: Places) -> Tensor:
+        """`[t, n]` similarities of some targets with some candidates; what is below 0 stands for 0.
+
+        They may be written to, and the next block that the same thread asks for may overwrite them.
+        """
 
     @abstractmethod
     def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
@@ -112,6 +148,10 @@ class Kernel(ABC):
     @abstractmethod
     def content(self, candidates_n: Array) -> Array:
         """`[n, F]` the numbers that a candidate's similarities depend on."""
+
+    @abstractmethod
+    def permuted(self, order_T: Array) -> "Kernel":
+        """A symmetric kernel of the same points in another order."""
 
 
 class Cosine(Kernel):
@@ -126,23 +166,34 @@ class Cosine(Kernel):
         self.candidates, self.targets = candidates, candidates if targets is None else targets
         self.shape = len(self.candidates), len(self.targets)
         self.noise, self.dtype = rounding(candidates), candidates.dtype
+        self.at_once = min(self.candidates.at_once, self.targets.at_once)
+        self.symmetric = self.targets is self.candidates and self.at_once == _MANY
+        self._scratch = Scratch()
 
-    def block(self, candidates_m: Array, targets: Places) -> Tensor:
-        """`[m, t]` similarities."""
-        return self._between(self.candidates.take(candidates_m), self.targets.at(targets))
+    def block(self, targets: Places, candidates: Places) -> Tensor:
+        """`[t, n]` similarities."""
+        rows_t_F, rows_n_F = self.targets.at(targets), self.candidates.at(candidates)
+        return self._between(rows_t_F, rows_n_F, self._scratch.shaped(len(rows_t_F), len(rows_n_F), self.dtype))
 
-    def _between(self, rows_m_F: Tensor, rows_n_F: Tensor) -> Tensor:
-        return (rows_m_F @ rows_n_F.T).clamp_min_(0.0)
+    def _between(self, targets_t_F: Tensor, candidates_n_F: Tensor, out_t_n: Tensor) -> Tensor:
+        return torch.mm(targets_t_F, candidates_n_F.T, out=out_t_n)
+
+    def permuted(self, order_T: Array) -> Kernel:
+        """The same kernel of points in another order."""
+        other = copy.copy(self)
+        other.candidates = other.targets = self.candidates.some(order_T)
+        return other
 
     def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
         """`[n]` similarities."""
         values_n: Array = np.empty(len(targets_n), np.float64 if self.dtype == torch.float64 else np.float32)
-        one = self.candidates.take(candidates_n).numpy() if len(candidates_n) == 1 else None
+        one = self.candidates.array(candidates_n) if len(candidates_n) == 1 else None
         for start in range(0, len(targets_n), _STEP):
             part = slice(start, start + _STEP)
-            rows_n_F = self.candidates.take(candidates_n[part]).numpy() if one is None else one
-            values_n[part] = self._of_pairs(rows_n_F, self.targets.take(targets_n[part]).numpy())
-        return np.where(values_n >= 4 * self.noise, values_n, values_n.dtype.type(0))
+            rows_n_F = self.candidates.array(candidates_n[part]) if one is None else one
+            values_n[part] = self._of_pairs(rows_n_F, self.targets.array(targets_n[part]))
+        values_n[values_n < 4 * self.noise] = 0
+        return values_n
 
     def _of_pairs(self, rows_n_F: Array, others_n_F: Array) -> Array:
         """`[n]` similarities of rows with one other each. NumPy sums each row by itself."""
@@ -151,7 +202,7 @@ class Cosine(Kernel):
 
     def content(self, candidates_n: Array) -> Array:
         """`[n, F]` features."""
-        return self.candidates.take(candidates_n).numpy()
+        return self.candidates.array(candidates_n)
 
 
 class Gaussian(Cosine):
@@ -170,10 +221,10 @@ class Gaussian(Cosine):
         self.relative = 2 * rounding(candidates) * self._scale
         self.noise = float(torch.finfo(candidates.dtype).eps)
 
-    def _between(self, rows_m_F: Tensor, rows_n_F: Tensor) -> Tensor:
-        products_m_n = rows_m_F @ rows_n_F.T
-        products_m_n.mul_(2.0).sub_(rows_m_F.square().sum(1)[:, None]).sub_(rows_n_F.square().sum(1))
-        return products_m_n.clamp_max_(0.0).mul_(self._scale).exp_()
+    def _between(self, targets_t_F: Tensor, candidates_n_F: Tensor, out_t_n: Tensor) -> Tensor:
+        torch.mm(targets_t_F, candidates_n_F.T, out=out_t_n)
+        out_t_n.mul_(2.0).sub_(targets_t_F.square().sum(1)[:, None]).sub_(candidates_n_F.square().sum(1))
+        return out_t_n.clamp_max_(0.0).mul_(self._scale).exp_()
 
     def _of_pairs(self, rows_n_F: Array, others_n_F: Array) -> Array:
         distances_n = np.square(others_n_F - rows_n_F).sum(1)
@@ -189,15 +240,22 @@ class Product(Kernel):
         self.shape, self.dtype = first.shape, first.dtype
         self.relative = first.relative + second.relative
         self.noise = first.noise + second.noise
+        self.symmetric = first.symmetric and second.symmetric
+        self.at_once = min(first.at_once, second.at_once)
 
-    def block(self, candidates_m: Array, targets: Places) -> Tensor:
-        """`[m, t]` similarities."""
-        return self.first.block(candidates_m, targets).mul_(self.second.block(candidates_m, targets))
+    def block(self, targets: Places, candidates: Places) -> Tensor:
+        """`[t, n]` similarities."""
+        return self.first.block(targets, candidates).clamp_min_(0.0).mul_(self.second.block(targets, candidates))
+
+    def permuted(self, order_T: Array) -> Kernel:
+        """The same kernel of points in another order."""
+        return Product(self.first.permuted(order_T), self.second.permuted(order_T))
 
     def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
         """`[n]` similarities."""
         values_n: Array = self.first.pairs(candidates_n, targets_n) * self.second.pairs(candidates_n, targets_n)
-        return np.where(values_n >= 4 * self.noise, values_n, values_n.dtype.type(0))
+        values_n[values_n < 4 * self.noise] = 0
+        return values_n
 
     def content(self, candidates_n: Array) -> Array:
         """`[n, F]` features."""

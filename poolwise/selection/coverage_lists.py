@@ -1,116 +1,144 @@
-"""The pairs in which a candidate may still improve a target, and gains that follow every pick."""
+"""Of each target, the candidates that may still improve it: from these, gains follow every pick."""
 
 import numpy as np
 from scipy import sparse
 
 from poolwise.arrays import Array
 from poolwise.selection.coverage_kernels import Kernel
+from poolwise.selection.coverage_loops import loops, runs, starts_of
+from poolwise.selection.coverage_sweeps import Hits
 
-# Targets whose pairs are summed at a time, so that terms in double precision never take much memory.
-_STEP = 1024
+# Pairs whose terms are summed at a time, so that these never take much memory.
+_STEP = 1 << 20
 
 
 class Lists:
-    """Gains of all candidates, kept up to date from the pairs that count.
+    """Lists of pairs, and what they say about gains.
 
     When a target is covered further, the gains of the candidates in its list fall by what they could have added there.
     All other gains stay as they are. The falls add up exactly: each is the difference of two numbers, and the next one
     begins with the second of them.
 
+    A target has up to two lists, since a symmetric sweep finds its pairs in two ways. List number s is one of target
+    s mod T.
+
     Args:
-        ends_N: `[N + 1]` where the list of each candidate begins, and the end of the last.
-        targets: the targets that each candidate may improve, candidate by candidate.
-        values: the kernel of each pair.
-        level_T: `[T]` values of the kernel up to this add nothing to a target.
+        shape: how many candidates and targets there are.
         weights_T: `[T]` what each target counts for.
 
     Attributes:
-        gains_N: `[N]` what each candidate would add.
+        listed_T: `[T]` whether all pairs that may improve a target are in its lists.
+        without: how many targets have no list.
+        unknown_n: targets of which `targets` knows nothing.
     """
 
-    def __init__(self, ends_N: Array, targets: Array, values: Array, level_T: Array, weights_T: Array) -> None:
-        self._shape = len(ends_N) - 1, len(weights_T)
-        self._weights = weights_T.astype(np.float64)
-        self._ends_N, self._targets = ends_N, targets
-        by_target = sparse.csr_array((values, targets, ends_N), shape=self._shape).tocsc()
-        self._ends_T, self._candidates, self._values = by_target.indptr, by_target.indices, by_target.data
-        self.gains_N: Array = np.zeros(self._shape[0])
-        self._sum_up(level_T)
+    def __init__(self, shape: tuple[int, int], weights_T: Array) -> None:
+        self._shape, self._weights_T = shape, weights_T
+        self._loops = loops(shape[0] * shape[1])
+        self._used = self._count = 0
+        self._orderly = True  # lists are in the order of their numbers, without gaps
+        self._places, self._values = np.empty(0, np.int32), np.empty(0, weights_T.dtype)
+        self._starts, self._lengths = np.zeros(2 * shape[1], np.int64), np.zeros(2 * shape[1], np.int64)
+        self._ends_N, self._numbers = np.zeros(shape[0] + 1, np.int64), np.empty(0, np.int32)
+        self.listed_T = np.zeros(shape[1], bool)
+        self.without = shape[1]
+        self.unknown_n = np.arange(shape[1])
 
     def __len__(self) -> int:
-        return len(self._values)
+        return self._count
+
+    @property
+    def complete(self) -> bool:
+        """Whether every target has its list."""
+        return self.without == 0
+
+    def add(self, found: list[Hits]) -> None:
+        """Keep new lists, of targets that had none."""
+        self._make_room(sum(len(hits.values) for hits in found))
+        for hits in found:
+            end = self._used + len(hits.values)
+            self._places[self._used : end], self._values[self._used : end] = hits.candidates, hits.values
+            # The second list of a target that has got its first one just now.
+            numbers_s = hits.targets_s + self._shape[1] * self.listed_T[hits.targets_s]
+            self._starts[numbers_s], self._lengths[numbers_s] = self._used + starts_of(hits.lengths_s), hits.lengths_s
+            self.without -= int(np.count_nonzero(~self.listed_T[hits.targets_s]))
+            self.listed_T[hits.targets_s] = True
+            self._used, self._orderly = end, False
+            self._count += len(hits.values)
+
+    def cover(self, gains_N: Array, targets_n: Array, known_T: Array, high_T: Array, low_T: Array) -> int:
+        """Lower gains where targets are covered further, and drop the pairs that improve nothing any more.
+
+        Args:
+            gains_N: `[N]` gains, which are written to.
+            targets_n: `[n]` targets; those without lists are left alone.
+            known_T: `[T]` the level that targets were covered to; written to.
+            high_T: `[T]` the level that they are covered to now.
+            low_T: `[T]` pairs up to this improve nothing any more.
+        Returns:
+            How many pairs were looked at.
+        """
+        lists, levels = (self._starts, self._lengths), (known_T, high_T, low_T)
+        cover = self._loops.cover
+        read, kept = cover(
+            self._places, self._values, *lists, targets_n, self.listed_T, *levels, self._weights_T, gains_N
+        )
+        self._count -= read - kept
+        self._orderly = self._orderly and read == kept
+        return int(read)
+
+    def targets(self, candidate: int) -> Array:
+        """The targets with lists of which one candidate may be a part; all others with lists are not improved by it."""
+        return self._numbers[self._ends_N[candidate] : self._ends_N[candidate + 1]]
+
+    def index(self) -> None:
+        """Make `targets` know the lists as they are; `unknown_n` are the targets that have none."""
+        self._make_room(0)
+        ends = np.concatenate([self._starts, [self._used]])
+        shape = self._shape[0], 2 * self._shape[1]
+        by_list = sparse.csc_array((np.ones(self._used, np.int8), self._places[: self._used], ends), shape=shape)
+        by_candidate = by_list.tocsr()
+        self._ends_N, self._numbers = by_candidate.indptr, by_candidate.indices
+        self._numbers[self._numbers >= self._shape[1]] -= self._shape[1]
+        self.unknown_n = np.flatnonzero(~self.listed_T)
 
     def longest(self) -> int:
         """The largest number of targets that one candidate may improve."""
-        return int(np.diff(self._ends_N).max(initial=0))
+        self._make_room(0)
+        return int(np.bincount(self._places[: self._used]).max(initial=0))
 
-    def targets(self, candidate: int) -> Array:
-        """The targets that one candidate may improve."""
-        return self._targets[self._ends_N[candidate] : self._ends_N[candidate + 1]].astype(np.int64)
+    def settle(self, kernel: Kernel) -> None:
+        """Replace values from blocks by those of each pair alone."""
+        self._make_room(0)
+        places = self._places[: self._used].astype(np.int64)
+        self._values[: self._used] = kernel.pairs(places, np.repeat(*self._owners()))
 
-    def cover(self, targets_n: Array, before_n: Array, after_n: Array) -> int:
-        """Lower the gains where targets are covered further, from one level to another; in how many pairs."""
-        lengths_n = self._ends_T[targets_n + 1] - self._ends_T[targets_n]
-        ends_n = _ends_of(lengths_n)
-        entries = np.arange(ends_n[-1]) + np.repeat(self._ends_T[targets_n] - ends_n[:-1], lengths_n)
-        before, after = np.repeat(before_n, lengths_n), np.repeat(after_n, lengths_n)
-        reached = np.minimum(np.maximum(self._values[entries], before), after)
-        falls = np.subtract(reached, before, dtype=np.float64)
-        falls *= np.repeat(self._weights[targets_n], lengths_n)
-        np.subtract.at(self.gains_N, self._candidates[entries], falls)
-        return len(entries)
+    def gains(self, level_T: Array) -> Array:
+        """`[N]` what each candidate would add to targets with lists, given how far these are covered."""
+        self._make_room(0)
+        gains_N, targets = np.zeros(self._shape[0]), np.repeat(*self._owners())
+        for start in range(0, self._used, _STEP):
+            part = slice(start, start + _STEP)
+            terms = np.maximum(self._values[part], level_T[targets[part]]).astype(np.float64)
+            terms -= level_T[targets[part]]
+            terms *= self._weights_T[targets[part]]
+            gains_N += np.bincount(self._places[part], terms, self._shape[0])
+        return gains_N
 
-    def shorten(self, low_T: Array) -> None:
-        """Drop the pairs that improve nothing any more: those up to a level of their target."""
-        kept = np.flatnonzero(self._values > np.repeat(low_T, np.diff(self._ends_T)))
-        self._ends_T = np.searchsorted(kept, self._ends_T)
-        self._candidates, self._values = self._candidates[kept], self._values[kept]
-        by_target = sparse.csc_array((np.ones(len(kept), np.int8), self._candidates, self._ends_T), shape=self._shape)
-        by_candidate = by_target.tocsr()
-        self._ends_N, self._targets = by_candidate.indptr, by_candidate.indices
+    def _owners(self) -> tuple[Array, Array]:
+        """The target of each list, and how long the list is."""
+        return np.tile(np.arange(self._shape[1], dtype=np.int32), 2), self._lengths
 
-    def settle(self, kernel: Kernel, level_T: Array) -> None:
-        """Replace values from blocks by those of each pair alone, and sum up again.
-
-        Args:
-            kernel: where the values come from.
-            level_T: `[T]` how far each target is covered.
-        """
-        targets = np.repeat(np.arange(self._shape[1]), np.diff(self._ends_T))
-        self._values = kernel.pairs(self._candidates.astype(np.int64), targets)
-        self._sum_up(level_T)
-
-    def _sum_up(self, level_T: Array) -> None:
-        """Gains from the values as they are. Points that were picked have no gain, and keep none."""
-        picked_N = np.isneginf(self.gains_N)
-        self.gains_N[:] = 0.0
-        for start in range(0, self._shape[1], _STEP):
-            part = slice(self._ends_T[start], self._ends_T[min(start + _STEP, self._shape[1])])
-            lengths_t = np.diff(self._ends_T[start : start + _STEP + 1])
-            levels = np.repeat(level_T[start : start + _STEP], lengths_t)
-            terms = np.subtract(np.maximum(self._values[part], levels), levels, dtype=np.float64)
-            terms *= np.repeat(self._weights[start : start + _STEP], lengths_t)
-            self.gains_N += np.bincount(self._candidates[part], terms, self._shape[0])
-        self.gains_N[picked_N] = -np.inf
-
-
-def entries_above(values_m_T: Array, low_T: Array) -> tuple[Array, Array, Array]:
-    """The entries of some rows that are above the level of their column: where each row begins, columns and values."""
-    M, T = values_m_T.shape
-    hits = np.flatnonzero(values_m_T > low_T)
-    ends_m = np.searchsorted(hits, np.arange(M + 1) * T)
-    columns = (hits - np.repeat(np.arange(M) * T, np.diff(ends_m))).astype(np.int32)
-    return ends_m, columns, values_m_T.ravel()[hits]
-
-
-def joined(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
-    """Lists of consecutive rows one after the other."""
-    lengths = [np.diff(ends_m) for ends_m, _, _ in parts]
-    ends_N = _ends_of(np.concatenate(lengths))
-    targets = np.concatenate([targets for _, targets, _ in parts])
-    return ends_N, targets, np.concatenate([values for _, _, values in parts])
-
-
-def _ends_of(lengths_n: Array) -> Array:
-    """`[n + 1]` where runs of some lengths begin, and where the last one ends."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths_n, dtype=np.int64)])
+    def _make_room(self, count: int) -> None:
+        """Make room for more pairs by moving all lists together, in order; without gaps if for none."""
+        if self._orderly if count == 0 else count <= len(self._places) - self._used:
+            return
+        entries = runs(self._starts, self._lengths)
+        size = len(entries) + count
+        size += size // 2 if count else 0  # the next lists will then fit
+        for name in ("_places", "_values"):
+            old = getattr(self, name)
+            new = np.empty(size, old.dtype)
+            np.take(old, entries, out=new[: len(entries)])
+            setattr(self, name, new)
+        self._starts, self._used, self._orderly = starts_of(self._lengths), len(entries), True

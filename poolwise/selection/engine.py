@@ -93,7 +93,7 @@ class Greedy:
         if self.objective.current:
             index = int(np.argmax(self.bounds_N))
             gain = float(self.bounds_N[index])
-            if gain <= self.objective.floor + self.objective.slack:
+            if gain <= self.objective.floor + self.objective.negligible:
                 return int(np.argmax(self.alive_N)), self.objective.floor
             return self._finish(index, gain, np.flatnonzero(self.bounds_N >= gain - self.objective.slack))
         block, refined, size = max(_FIRST_BLOCK, self._last_block // 2), 0, _FRONT
@@ -126,7 +126,7 @@ class Greedy:
         """Make a point the next pick."""
         self.alive_N[index] = False
         self.bounds_N[index] = -np.inf
-        self._front = self._front[self._front != index]
+        self._front = self._front[self.alive_N[self._front]]
         self._picks += 1
         bounds_N = self.objective.update(index, self.bounds_N)
         if bounds_N is not self.bounds_N:
@@ -135,11 +135,14 @@ class Greedy:
 
     def _finish(self, index: int, gain: float, known_n: Array) -> tuple[int, float]:
         """Decide between the leader and the exactly known points that are within rounding of it."""
-        close_m = known_n[self.bounds_N[known_n] >= gain - self.objective.slack]
-        if gain == 0 or self.objective.slack == 0 or len(close_m) == 1:
+        floor, slack = self.objective.floor, self.objective.slack
+        close_m = known_n[self.bounds_N[known_n] >= gain - slack]
+        if gain <= floor or slack == 0 or (len(close_m) == 1 and gain > floor + slack):
             return index, gain
         first, same = _distinct(self.objective.content(close_m))
         judged_m = np.array([self.objective.judge(int(i)) for i in close_m[first]])[same]
+        if judged_m.max() <= floor:  # then so is every other gain
+            return int(np.argmax(self.alive_N)), floor
         return int(close_m[judged_m == judged_m.max()].min()), float(judged_m.max())
 
     def _contest(self) -> tuple[int, float, Array]:

@@ -5,8 +5,9 @@ import torch
 
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
-from poolwise.selection.coverage import Coverage, drawn_targets, nearest
+from poolwise.selection.coverage import Coverage
 from poolwise.selection.coverage_kernels import Gaussian, Rows, rounding, unit_rows
+from poolwise.selection.coverage_targets import drawn_targets, nearest
 from poolwise.selection.objective import Evaluation
 from poolwise.selection.task import Picks, Task
 

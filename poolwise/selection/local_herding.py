@@ -21,8 +21,9 @@ import torch
 from torch import Tensor
 
 from poolwise.arrays import Array
-from poolwise.selection.coverage import Coverage, drawn_targets
+from poolwise.selection.coverage import Coverage
 from poolwise.selection.coverage_kernels import Cosine, Rows, in_parts, rounding, unit_rows
+from poolwise.selection.coverage_targets import drawn_targets
 from poolwise.selection.herding import SAMPLE_HELP, herd
 from poolwise.selection.margin import scores as margin_scores
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation
@@ -82,15 +83,16 @@ class LocalGaussian(Cosine):
 
     def __init__(self, candidates: Rows, targets: Rows, largest: float) -> None:
         super().__init__(candidates, targets)
+        self.symmetric = False  # the scale is that of the target
         # A value changes by its s-th part with the squared distance, whose rounding is twice that of a product.
         self.relative = 2 * rounding(candidates) * largest
         self.noise = float(torch.finfo(candidates.dtype).eps)
 
-    def _between(self, rows_m_F: Tensor, rows_n_F: Tensor) -> Tensor:
-        own_m_D, other_n_D, scales_n = rows_m_F[:, :-1], rows_n_F[:, :-1], rows_n_F[:, -1]
-        products_m_n = own_m_D @ other_n_D.T
-        products_m_n.mul_(2.0).sub_(own_m_D.square().sum(1)[:, None]).sub_(other_n_D.square().sum(1))
-        return products_m_n.clamp_max_(0.0).mul_(scales_n).exp_()
+    def _between(self, targets_t_F: Tensor, candidates_n_F: Tensor, out_t_n: Tensor) -> Tensor:
+        own_n_D, other_t_D, scales_t = candidates_n_F[:, :-1], targets_t_F[:, :-1], targets_t_F[:, -1:]
+        torch.mm(other_t_D, own_n_D.T, out=out_t_n)
+        out_t_n.mul_(2.0).sub_(other_t_D.square().sum(1)[:, None]).sub_(own_n_D.square().sum(1))
+        return out_t_n.clamp_max_(0.0).mul_(scales_t).exp_()
 
     def _of_pairs(self, rows_n_F: Array, others_n_F: Array) -> Array:
         distances_n = np.square(others_n_F[:, :-1] - rows_n_F[:, :-1]).sum(1)

@@ -35,7 +35,8 @@ class GreedyObjective(ABC):
         slack: the same as a number.
         embedded: whether gains depend on embeddings too. If False, points with equal predictions are equal.
         points: how many points `start` gives gains of; all of `task.predictions`, if the subclass does not change it.
-        current: whether the bounds that `update` returns are the gains of all points, from now on.
+        negligible: what rounding may leave of a gain that has fallen to the floor.
+        current: whether the bounds that `update` returned last are the gains of all points.
         pairs: how many pairs of points were compared so far, for the diagnostics.
         rows: how many rows of the pool were read after the first pass, for the diagnostics.
 
@@ -63,6 +64,7 @@ class GreedyObjective(ABC):
     slack: float = 0.0
     embedded: bool = True
     points: int | None = None
+    negligible: float = 0.0
     current: bool = False
     pairs: int = 0
     rows: int = 0

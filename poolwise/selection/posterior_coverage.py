@@ -19,8 +19,9 @@ from torch import Tensor
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.predictions import Predictions
-from poolwise.selection.coverage import Coverage, drawn_targets, nearest
+from poolwise.selection.coverage import Coverage
 from poolwise.selection.coverage_kernels import Cosine, Kernel, Product, Rows
+from poolwise.selection.coverage_targets import drawn_targets, nearest
 from poolwise.selection.embeddings import Embeddings, mean_of
 from poolwise.selection.margin import scores as margin_scores
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation

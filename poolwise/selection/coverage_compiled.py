@@ -1,0 +1,161 @@
+"""The inner loops of coverage, compiled: the functions of `coverage_loops`, which says what they do."""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+import numpy as np
+
+from poolwise.arrays import Array
+
+Loop = TypeVar("Loop", bound=Callable[..., object])
+# Sums may be reordered, so that eight numbers are added at a time. Infinite levels stay what they are.
+_FAST = {"reassoc", "contract", "nsz"}
+# Values that are compared with a level together.
+_TOGETHER = 16
+
+
+def _compiled(loop: Loop) -> Loop:
+    """Compile at the first call; keep the result on disk, where there is a place for it."""
+    try:
+        return cast(Loop, numba.njit(cache=True, nogil=True, fastmath=_FAST)(loop))
+    except RuntimeError:  # no folder can be written to
+        return cast(Loop, numba.njit(nogil=True, fastmath=_FAST)(loop))
+
+
+@_compiled
+def add_between(values_t_n: Array, from_t: Array, to_t: Array, weights_t: Array, sums_n: Array) -> None:
+    """Add parts of values between two levels."""
+    rows, columns = values_t_n.shape
+    none = values_t_n.dtype.type(0)
+    added_n = np.zeros(columns, values_t_n.dtype)
+    for i in range(rows):
+        low, most, weight = from_t[i], to_t[i] - from_t[i], weights_t[i]
+        for j in range(columns):
+            added_n[j] += weight * min(max(values_t_n[i, j] - low, none), most)
+    for j in range(columns):
+        sums_n[j] += added_n[j]
+
+
+@_compiled
+def add_both(
+    values_t_n: Array, from_t: Array, weights_t: Array, sums_n: Array, from_n: Array, weights_n: Array, sums_t: Array
+) -> None:
+    """Add what values have above levels of rows, and of columns."""
+    rows, columns = values_t_n.shape
+    none = values_t_n.dtype.type(0)
+    added_n = np.zeros(columns, values_t_n.dtype)
+    for i in range(rows):
+        low, weight, added = from_t[i], weights_t[i], none
+        for j in range(columns):
+            value = values_t_n[i, j]
+            added_n[j] += weight * max(value - low, none)
+            added += weights_n[j] * max(value - from_n[j], none)
+        sums_t[i] += added
+    for j in range(columns):
+        sums_n[j] += added_n[j]
+
+
+@_compiled
+def above(values_t_n: Array, above_t: Array) -> tuple[Array, Array, Array]:
+    """Values above a level of their row."""
+    rows, columns = values_t_n.shape
+    lengths_t = np.zeros(rows, np.int64)
+    for i in range(rows):
+        level, count = above_t[i], 0
+        for j in range(columns):
+            count += values_t_n[i, j] > level
+        lengths_t[i] = count
+    total = lengths_t.sum()
+    # One more than needed: the number after the last hit is written, and not counted.
+    places, values = np.empty(total + 1, np.int32), np.empty(total + 1, values_t_n.dtype)
+    found = 0
+    for i in range(rows):
+        level = above_t[i]
+        stop = found + lengths_t[i]
+        for start in range(0, columns, _TOGETHER):
+            if found == stop:
+                break
+            end = min(start + _TOGETHER, columns)
+            largest = values_t_n[i, start]
+            for j in range(start + 1, end):
+                largest = max(largest, values_t_n[i, j])
+            if largest > level:
+                for j in range(start, end):
+                    value = values_t_n[i, j]
+                    places[found], values[found] = j, value
+                    found += value > level
+    return lengths_t, places[:total], values[:total]
+
+
+@_compiled
+def merged(lengths_p_t: Array, places: Array, values: Array) -> tuple[Array, Array]:
+    """Lists of the same rows in several parts, row by row."""
+    parts, rows = lengths_p_t.shape
+    # Where the list of each part and row begins, and where it is to begin.
+    source = 0
+    target_t = np.zeros(rows, np.int64)
+    for i in range(1, rows):
+        target_t[i] = target_t[i - 1] + lengths_p_t[:, i - 1].sum()
+    new_places, new_values = np.empty_like(places), np.empty_like(values)
+    for p in range(parts):
+        for i in range(rows):
+            target = target_t[i]
+            for _ in range(lengths_p_t[p, i]):
+                new_places[target], new_values[target] = places[source], values[source]
+                source += 1
+                target += 1
+            target_t[i] = target
+    return new_places, new_values
+
+
+@_compiled
+def backwards(lengths_t: Array, places: Array, values: Array, start: int, above_T: Array) -> tuple[Array, Array, Array]:
+    """Of some lists, the pairs that are worth listing for the place as well."""
+    counts_t = np.zeros(len(lengths_t), np.int64)
+    new_places, new_values = np.empty(len(places) + 1, places.dtype), np.empty(len(places) + 1, values.dtype)
+    entry = found = 0
+    for i in range(len(lengths_t)):
+        first = found
+        for _ in range(lengths_t[i]):
+            new_places[found], new_values[found] = places[entry], values[entry]
+            found += places[entry] >= start and values[entry] > above_T[places[entry]]
+            entry += 1
+        counts_t[i] = found - first
+    return counts_t, new_places[:found].copy(), new_values[:found].copy()
+
+
+@_compiled
+def cover(
+    places: Array,
+    values: Array,
+    starts: Array,
+    lengths: Array,
+    targets_n: Array,
+    listed_T: Array,
+    known_T: Array,
+    high_T: Array,
+    low_T: Array,
+    weights_T: Array,
+    gains_N: Array,
+) -> tuple[int, int]:
+    """Lower gains where targets are covered further, and drop pairs that improve nothing any more."""
+    read = left = 0
+    for target in targets_n:
+        if not listed_T[target]:
+            continue
+        before, after = np.float64(known_T[target]), np.float64(high_T[target])
+        low, weight = low_T[target], np.float64(weights_T[target])
+        for number in (target, target + len(known_T)):
+            start = kept = starts[number]
+            for entry in range(start, start + lengths[number]):
+                value = values[entry]
+                gains_N[places[entry]] -= weight * max(min(np.float64(value), after) - before, 0.0)
+                if value > low:
+                    values[kept], places[kept] = value, places[entry]
+                    kept += 1
+            read += lengths[number]
+            left += kept - start
+            lengths[number] = kept - start
+        known_T[target] = high_T[target]
+    return read, left

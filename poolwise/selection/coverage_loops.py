@@ -1,0 +1,149 @@
+"""The inner loops of coverage, over whole arrays.
+
+`coverage_compiled` has the same functions in one pass each, compiled by Numba. They are several times as fast, but take
+half a second to load. Both round differently, which decides nothing: see `coverage`.
+"""
+
+import importlib
+import sys
+from types import ModuleType
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from poolwise.arrays import Array
+from poolwise.selection.coverage_kernels import Scratch
+
+# With this many pairs compiled loops save more time than they take to load.
+_MANY = 50_000_000
+_COMPILED = "poolwise.selection.coverage_compiled"
+_copies, _masks = Scratch(), Scratch()
+
+
+def loops(pairs: int) -> ModuleType:
+    """The compiled loops where they are worth it and Numba is installed, or those of this module.
+
+    Args:
+        pairs: how many pairs of points there are.
+    """
+    if pairs >= _MANY or _COMPILED in sys.modules:
+        try:
+            return importlib.import_module(_COMPILED)
+        except ImportError:  # no Numba, or one that does not suit NumPy
+            pass
+    return sys.modules[__name__]
+
+
+def add_between(values_t_n: Array, from_t: Array, to_t: Array, weights_t: Array, sums_n: Array) -> None:
+    """Add, for each column, the parts of its values that are between two levels of the row, times the row's weight."""
+    parts_t_n = torch.from_numpy(values_t_n).sub_(_column(from_t)).clamp_min_(0.0)
+    if np.isfinite(to_t).any():
+        torch.minimum(parts_t_n, _column(to_t - from_t), out=parts_t_n)
+    sums_n += torch.mv(parts_t_n.T, torch.from_numpy(weights_t)).numpy()
+
+
+def add_both(
+    values_t_n: Array, from_t: Array, weights_t: Array, sums_n: Array, from_n: Array, weights_n: Array, sums_t: Array
+) -> None:
+    """Add, for each column, what its values have above levels of rows; the same with rows and columns swapped."""
+    values, (rows, columns) = torch.from_numpy(values_t_n), values_t_n.shape
+    copy_t_n = torch.sub(values, _column(from_t), out=_copies.shaped(rows, columns, values.dtype)).clamp_min_(0.0)
+    sums_n += torch.mv(copy_t_n.T, torch.from_numpy(weights_t)).numpy()
+    values.sub_(torch.from_numpy(from_n)).clamp_min_(0.0)
+    sums_t += torch.mv(values, torch.from_numpy(weights_n)).numpy()
+
+
+def above(values_t_n: Array, above_t: Array) -> tuple[Array, Array, Array]:
+    """Values above a level of their row: how many there are of each row, their columns, and the values."""
+    rows, columns = values_t_n.shape
+    mask_t_n = _masks.shaped(rows, columns, torch.bool).numpy()
+    hits = np.flatnonzero(np.greater(values_t_n, above_t[:, None], out=mask_t_n))
+    lengths_t = np.diff(np.searchsorted(hits, np.arange(rows + 1) * columns))
+    places = hits - np.repeat(np.arange(rows) * columns, lengths_t)
+    return lengths_t, places.astype(np.int32), values_t_n.ravel()[hits]
+
+
+def merged(lengths_p_t: Array, places: Array, values: Array) -> tuple[Array, Array]:
+    """Lists of the same rows in several parts, row by row.
+
+    Args:
+        lengths_p_t: `[p, t]` how long the list of each part and row is.
+        places: what the lists contain, row by row in each part, one part after another.
+        values: a number of each.
+    """
+    rows = np.repeat(np.tile(np.arange(lengths_p_t.shape[1], dtype=np.uint16), len(lengths_p_t)), lengths_p_t.ravel())
+    order = np.argsort(rows, kind="stable")
+    return places[order], values[order]
+
+
+def backwards(lengths_t: Array, places: Array, values: Array, start: int, above_T: Array) -> tuple[Array, Array, Array]:
+    """Of some lists, the pairs that are worth listing for the place as well: from a start on, and above its level."""
+    kept = (places >= start) & (values > above_T[places])
+    ends = np.append(0, np.cumsum(lengths_t))
+    return np.diff(np.append(0, np.cumsum(kept))[ends]), places[kept], values[kept]
+
+
+def cover(
+    places: Array,
+    values: Array,
+    starts: Array,
+    lengths: Array,
+    targets_n: Array,
+    listed_T: Array,
+    known_T: Array,
+    high_T: Array,
+    low_T: Array,
+    weights_T: Array,
+    gains_N: Array,
+) -> tuple[int, int]:
+    """Lower gains where targets are covered further, and drop pairs that improve nothing any more: see `Lists.cover`.
+
+    Args:
+        places: the candidates of all lists; written to.
+        values: their values; written to.
+        starts: `[2 T]` where each list begins.
+        lengths: `[2 T]` how long it is; written to.
+        targets_n: `[n]` the targets.
+        listed_T: `[T]` whether a target has lists.
+        known_T: `[T]` the level that it was covered to; written to.
+        high_T: `[T]` the level that it is covered to now.
+        low_T: `[T]` pairs up to this may be dropped.
+        weights_T: `[T]` its weight.
+        gains_N: `[N]` gains; written to.
+    Returns:
+        How many pairs were in the lists, and how many are left.
+    """
+    targets_n = targets_n[listed_T[targets_n]]
+    numbers, owners = np.concatenate([targets_n, targets_n + len(known_T)]), np.concatenate([targets_n, targets_n])
+    starts_l, lengths_l = starts[numbers], lengths[numbers]
+    entries, owner = runs(starts_l, lengths_l), np.repeat(owners, lengths_l)
+    here, own = values[entries], places[entries]
+    falls = np.minimum(here, high_T[owner]).astype(np.float64)
+    falls -= known_T[owner]
+    np.maximum(falls, 0, out=falls)
+    falls *= weights_T[owner]
+    np.subtract.at(gains_N, own, falls)
+    known_T[targets_n] = high_T[targets_n]
+    kept = np.flatnonzero(here > low_T[owner])
+    lengths_l = np.diff(np.searchsorted(kept, np.append(0, np.cumsum(lengths_l))))
+    lengths[numbers] = lengths_l
+    left = runs(starts_l, lengths_l)
+    values[left], places[left] = here[kept], own[kept]
+    return len(entries), len(kept)
+
+
+def runs(starts_n: Array, lengths_n: Array) -> Array:
+    """Consecutive numbers from each start on, as many as the length says, one run after another."""
+    numbers: Array = np.arange(int(lengths_n.sum())) + np.repeat(starts_n - starts_of(lengths_n), lengths_n)
+    return numbers
+
+
+def starts_of(lengths_n: Array) -> Array:
+    """`[n]` where runs of some lengths begin, one after another."""
+    starts_n: Array = np.cumsum(lengths_n) - lengths_n
+    return starts_n
+
+
+def _column(values_t: Array) -> Tensor:
+    return torch.from_numpy(values_t)[:, None]
