@@ -1,9 +1,11 @@
 """The one training loop: one network, or several of the same kind at once."""
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -267,9 +269,18 @@ def batches(count: int, size: int) -> list[slice]:
     return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], count], strict=True)]
 
 
+def _without_compiler(kind: type[torch.optim.Optimizer]) -> type[Any]:
+    """An optimiser whose methods are not prepared for `torch.compile`: importing that takes as long as PyTorch does."""
+    plain = {name: inspect.unwrap(getattr(kind, name)) for name in ("add_param_group", "zero_grad")}
+    return type(kind.__name__, (kind,), {**plain, "step": torch.no_grad()(inspect.unwrap(kind.step))})
+
+
+_ADAM, _SGD = _without_compiler(torch.optim.Adam), _without_compiler(torch.optim.SGD)
+
+
 def _optimiser(parameters: Sequence[Tensor], training: Training) -> torch.optim.Optimizer:
     rate, decay = training.learning_rate, training.weight_decay
     fused = all(parameter.device.type in ("cpu", "cuda") for parameter in parameters)
-    if training.optimiser == "adam":
-        return torch.optim.Adam(parameters, rate, weight_decay=decay, fused=fused)
-    return torch.optim.SGD(parameters, rate, momentum=training.momentum, weight_decay=decay, fused=fused)
+    kind, more = (_ADAM, {}) if training.optimiser == "adam" else (_SGD, {"momentum": training.momentum})
+    made: torch.optim.Optimizer = kind(parameters, rate, weight_decay=decay, fused=fused, **more)
+    return made

@@ -2,8 +2,11 @@
 
 import copy
 import random
+import textwrap
+from functools import partial
 
 import numpy as np
+import processes
 import pytest
 import torch
 import torch.nn.functional as F
@@ -14,7 +17,7 @@ from poolwise import errors, models
 from poolwise.data.examples import TensorExamples, as_examples
 from poolwise.models.dropout import dropout_layers
 from poolwise.seeding import stream
-from poolwise.training import Training, class_weights, crop_and_flip, torch_generator, train
+from poolwise.training import Training, _optimiser, class_weights, crop_and_flip, torch_generator, train
 
 torch_loss = F.cross_entropy
 
@@ -620,3 +623,34 @@ def test_dropout_really_regularises_a_posterior():
     assert losses[1] > losses[0] + 0.05
     assert dropout_layers(mlp(0.0)) == {}
     assert isinstance(pw.Training(), Training)
+
+
+# What PyTorch does for its compiler
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
+def test_optimisers_make_the_steps_of_pytorch(optimiser):
+    training = Training(optimiser=optimiser, learning_rate=0.1, momentum=0.9, weight_decay=0.01)
+    kinds = {"adam": torch.optim.Adam, "sgd": partial(torch.optim.SGD, momentum=0.9)}
+    ours, theirs = (torch.linspace(-1, 1, 7).requires_grad_() for _ in range(2))
+    for weights, made in (
+        (ours, _optimiser([ours], training)),
+        (theirs, kinds[optimiser]([theirs], 0.1, weight_decay=0.01, fused=True)),
+    ):
+        for _ in range(5):
+            made.zero_grad()
+            weights.exp().sum().backward()
+            made.step()
+    assert torch.equal(ours, theirs)
+
+
+def test_the_compiler_of_pytorch_is_not_imported_to_train():
+    """It takes as long as PyTorch itself, in every process that trains."""
+    code = """
+        import sys, torch, poolwise as pw
+        posterior = pw.posteriors.DeepEnsemble(lambda: torch.nn.Linear(2, 2), 2, training=pw.Training(steps=2))
+        posterior.fit((torch.zeros(4, 2), [0, 1, 0, 1])).predict(torch.zeros(3, 2))
+        assert "torch._dynamo" not in sys.modules
+    """
+    done = processes.run(["-c", textwrap.dedent(code)])
+    assert done.returncode == 0, done.stderr
