@@ -88,7 +88,7 @@ def label(page: Page, truth: dict[str, int]) -> None:
 
 def has_model(page: Page) -> None:
     """Wait until a model is there that was trained after the last answers."""
-    page.wait_for_function("() => /^\\d+%/.test(document.getElementById('accuracy').textContent.trim())")
+    page.wait_for_function("() => /^\\d/.test(document.getElementById('accuracy').textContent.trim())")
     page.wait_for_function("() => document.getElementById('worker').textContent.trim() === ''")
 
 
@@ -149,7 +149,7 @@ def main(labels: int, also: Path | None) -> None:
                 label(page, truth)
                 if n % BATCH == BATCH - 1:  # people are slower, and meet a new model in each batch
                     has_model(page)
-            while re.search("random|still being chosen", page.locator("#why-text").inner_text()):
+            while re.search("random|being chosen|before there was", page.locator("#why-text").inner_text()):
                 label(page, truth)  # up to one that the newest batch has, chosen by a model
             page.wait_for_function("() => document.getElementById('last').textContent.includes('would have said')")
             page.wait_for_function("() => document.getElementById('saved').dataset.state === 'saved'")
