@@ -47,8 +47,8 @@ def predictions(n: int, k: int, c: int) -> torch.Tensor:
     return torch.from_numpy(np.concatenate(blocks)[:n].astype(np.float32, order="C"))
 
 
-def of_an_ensemble(name: str, n: int) -> torch.Tensor:
-    """`[n, 10, 10]` log-probabilities by ten small networks that were trained on 100 images, 14 × 14."""
+def of_an_ensemble(name: str, n: int, members: int = 10, labels: int = 100) -> torch.Tensor:
+    """`[n, members, 10]` log-probabilities by small networks that were trained on some images, 14 × 14."""
     if "POOLWISE_DATA" not in os.environ:
         raise ImportError("POOLWISE_DATA is not set")
     found = load(name)
@@ -60,9 +60,9 @@ def of_an_ensemble(name: str, n: int) -> torch.Tensor:
         return TensorExamples(pixels, some.labels, some.class_names)
 
     training = pw.Training(steps=200, batch_size=64)
-    posterior = pw.posteriors.DeepEnsemble(lambda: pw.models.mlp((196,), 10, hidden=(128,)), 10, training=training)
-    posterior.fit(small(order[:100]), seed=0)
-    return torch.from_numpy(posterior.predict(small(order[100 : n + 100])).log_probs.copy())
+    posterior = pw.posteriors.DeepEnsemble(lambda: pw.models.mlp((196,), 10, hidden=(128,)), members, training=training)
+    posterior.fit(small(order[:labels]), seed=0)
+    return torch.from_numpy(posterior.predict(small(order[labels : n + labels])).log_probs.copy())
 
 
 def grouped(n: int) -> torch.Tensor:
@@ -172,17 +172,22 @@ TASKS: dict[str, tuple[str, int, Callable[[int], Iterator[tuple[str, Contender]]
     "epig-random": ("the same, random numbers", 20_000, epig(unstructured)),
     **{
         f"coverage-{size}-{name}": (
-            f"`posterior-coverage`, {{n:,}}×10×10, b = {size:,}, {words}",
+            f"`posterior-coverage`, {{n:,}}×{words}, b = {size:,}",
             50_000,
             coverage_tasks.before(make, size),
         )
-        for size in (1_000, 5_000)
-        for name, words, make in (
-            ("synthetic", "synthetic", lambda n: predictions(n, 10, 10)),
-            ("fashion", "Fashion-MNIST", partial(of_an_ensemble, "fashion-mnist")),
-            ("grouped", "around 100 centres", grouped),
-            ("random", "random numbers", unstructured),
+        for name, words, make, sizes in (
+            ("synthetic", "10×10, synthetic", lambda n: predictions(n, 10, 10), (1_000, 5_000)),
+            (
+                "fashion",
+                "5×10, Fashion-MNIST",
+                partial(of_an_ensemble, "fashion-mnist", members=5, labels=1000),
+                (1_000, 5_000),
+            ),
+            ("grouped", "10×10, around 100 centres", grouped, (1_000,)),
+            ("random", "10×10, random numbers", unstructured, (1_000,)),
         )
+        for size in sizes
     },
     **{
         f"facility-location-{n}": (
