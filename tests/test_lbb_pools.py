@@ -72,25 +72,47 @@ def adversarial(seed):
 @pytest.mark.parametrize("seed", range(300 if LONG else 34))
 def test_picks_are_those_of_full_evaluation(seed, monkeypatch):
     pool, batch = adversarial(seed)
-    if seed % 5:  # with bounds even where they cost more than they save, and given up half-way
-        monkeypatch.setattr(bounded_redundancy, "pays", lambda K, C, batch_size: K >= 2)
-    if seed % 5 == 1:
-        monkeypatch.setattr(bounded_redundancy, "_TRIAL", 8)
-        monkeypatch.setattr(bounded_redundancy, "_REAL_SHARE", 2.0)
-    methods = (("lbb", {"redundancy": ("normalised", "max")[seed % 2]}), ("power-lbb", {}))
+    _, K, C = pool.shape
+    draw = np.random.default_rng([seed, 1])
+    if seed % 5:  # with bounds even where they cost more than they save, of any order
+        monkeypatch.setattr(bounded_redundancy, "pays", lambda K, C: K >= 2)
+        highest = int(draw.integers(2, 6 if K <= 7 else 4))
+        monkeypatch.setattr(bounded_redundancy, "order", lambda K, C: highest)
+    if seed % 3 == 1:  # with every step taken in small pieces
+        for name, value in {"_STEP": 3 * C * C, "_BOUNDS": 1, "_LEAST_TOGETHER": 2, "_SEATED": 3}.items():
+            monkeypatch.setattr(bounded_redundancy, name, value)
+    if seed % 4 == 1:  # and pairs that count as dear, or as cheap
+        monkeypatch.setattr(bounded_redundancy, "_CHEAP_SELF", int(draw.choice([0, 10**9])))
+    memory = "1GB" if seed % 3 else int(draw.integers(8, 64)) * 4 * (K + 2) * C * 4
+    redundancy = ("normalised", "max")[seed % 2]
+    methods = (("lbb", {"redundancy": redundancy}), ("power-lbb", {"redundancy": redundancy}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pw.SaturationWarning)
         for method, parameters in methods if LONG else methods[seed % 3 == 0 :][:1]:
             lazy, full = (
-                pw.select(pool, batch, method, seed=seed, evaluation=evaluation, information=False, **parameters)
-                for evaluation in ("lazy", "full")
+                pw.select(
+                    pool, batch, method, seed=seed, evaluation=evaluation, information=False, memory=m, **parameters
+                )
+                for evaluation, m in (("lazy", memory), ("full", "1GB"))
             )
             np.testing.assert_array_equal(lazy.indices, full.indices)
             np.testing.assert_allclose(lazy.scores, full.scores, atol=1e-5)
 
 
-def test_bounds_are_used_where_pairs_are_dear_or_batches_large():
-    assert bounded_redundancy.pays(5, 100, 2)
-    assert bounded_redundancy.pays(10, 10, 1000)
-    assert not bounded_redundancy.pays(10, 10, 100)
-    assert not bounded_redundancy.pays(1, 100, 1000)
+def test_lower_bounds_wait_for_the_information_of_a_point_with_itself(monkeypatch):
+    # `I_ii` above 1, and bounds from below where pairs are cheap: an unscaled bound would be above the overlap.
+    pool, batch = adversarial(28)
+    monkeypatch.setattr(bounded_redundancy, "order", lambda K, C: 3)
+    lazy, full = (
+        pw.select(pool, batch, "power-lbb", seed=28, evaluation=evaluation, information=False)
+        for evaluation in ("lazy", "full")
+    )
+    np.testing.assert_array_equal(lazy.indices, full.indices)
+
+
+def test_bounds_are_used_where_moments_are_not_larger_than_pairs():
+    assert bounded_redundancy.pays(5, 100)
+    assert bounded_redundancy.pays(10, 10)
+    assert not bounded_redundancy.pays(100, 10)
+    assert not bounded_redundancy.pays(1, 100)
+    assert [bounded_redundancy.order(5, C) for C in (10, 100)] == [2, 5]

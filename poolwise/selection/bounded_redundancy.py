@@ -8,46 +8,29 @@ A point climbs a ladder, and drops out as soon as its bound cannot win:
 4. the exact pair with the pick that the bounds call the most redundant;
 5. the exact pairs with all other picks, except those whose upper bound shows that they cannot matter.
 
-A lower bound of a pair is an upper bound of the gain, which is what the engine needs. Where pairs are cheap, steps are
-left out: a call costs as much as a few hundred small pairs. Bounds that turn out to be loose are given up.
+A lower bound of a pair is an upper bound of the gain, which is what the engine needs.
 """
 
 import numpy as np
-from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.information import moments
-from poolwise.information.moments import Layout, upper_of_self
-from poolwise.information.pairs import Deviations, with_itself
-from poolwise.selection.moment_cache import MomentCache, PickMoments
+from poolwise.information.moments import Layout
+from poolwise.selection.bench import Bench
 from poolwise.selection.redundancy import Pairs, PairwiseRedundancy, Redundancy
 from poolwise.selection.task import Task
 
-# Points that lag behind by more picks than this are bounded apart from the others.
-_LAG = 16
-# Exact pairs are computed this many logarithms at a time: they take about as long as the call itself.
-_WORTH_A_CALL = 400_000
-# `I_ii` is computed with the moments if it takes no more logarithms than this, and bounded from above otherwise.
+# A step of the ladder computes about this many logarithms, which take about as long as the calls of a step.
+_STEP = 1 << 18
+# At first, as many points take a step together as have this many pairs with the picks; then twice as many each time.
+# More points would be compared in vain, once the best of them is known; fewer would waste calls.
+_BOUNDS, _LEAST_TOGETHER = 1 << 15, 16
+# This many points are seated at a time, and at least as many as in all the times before.
+_SEATED = 512
+# `I_ii` is computed before pairs if it takes no more logarithms than this, and bounded from above otherwise.
 _CHEAP_SELF = 1024
-# At a pick, this many points at most are compared at first, then twice as many each time: where bounds say little,
-# thousands must be compared, and a call has a fixed cost. The next pick begins with a quarter of where this one ended.
-_AT_ONCE = 16
-# Where pairs are cheap, bounds are on trial for this many points that they say a pick is redundant with. They are used
-# no longer if less than this share of the gain that they leave to those points is there when the pair is computed. With
-# K = C = 10 it was 0.73 and 0.75 on pools where selection was faster without them, 0.82 to 0.99 where it was slower.
-_TRIAL, _REAL_SHARE = 200, 0.78
-# Prices in units of one logarithm of a pair, about 6 ns here: what a pair costs beside its C² logarithms, and a row of
-# moments for each product of two coordinates and a class, and for each column. Fitted to K = 5 to 20 and C = 2 to 100.
-_PER_PAIR, _PER_PRODUCT, _PER_COLUMN = 25, 1.25, 1.25
-# Where moments cost more than a pair, or pairs are cheap, bounds pay only if a point can be compared with many times
-# as many picks as that: with 10 to 100 classes and batches of 40 to 100, selection was 0.7 to 1.5 times as fast.
-_MANY_TIMES = 150
-# The most points whose bounds are brought up to date at every pick.
-_WATCHED = 4096
-# Bounds of many pairs are computed this many at a time, so that they stay in a cache of the processor.
-_BOUNDS = 1 << 18
-# Bounds are kept in float32: this undoes their rounding.
-_ROUND_DOWN, _ROUND_UP = 1 - 2.0**-20, 1 + 2.0**-20
+# Upper bounds may be in float32: this undoes the rounding of their scale.
+_ROUND_DOWN = 1 - 2.0**-20
 
 
 class BoundedRedundancy(PairwiseRedundancy):
@@ -58,254 +41,172 @@ class BoundedRedundancy(PairwiseRedundancy):
     def __init__(self, task: Task, redundancy: Redundancy, pairs: Pairs) -> None:
         super().__init__(task, redundancy, pairs)
         N, K, C = task.predictions.shape
-        self._layout = Layout(K, C)
-        self._dear = dear(K, C)
-        width = self._layout.width if self._dear else self._layout.lower_width
-        self._moments = MomentCache(self._cache, task.memory // 4, width, self._compute)
-        self._picked_moments = PickMoments(self._layout)
-        # What moments say of the picks that were not seen: a lower bound of the overlap (of `ρ_ij sqrt(I_ii)` for
-        # `normalised`), how many picks it takes into account, and the pick that has the largest share in it. Picks
-        # are counted from 1 here, and negative once the point was compared with that pick.
-        self._lower_N = np.zeros(N, np.float32)
-        self._lowered_N = np.zeros(N, np.int32)
-        self._suspect_N = np.zeros(N, np.int32)
-        self._watched = np.empty(0, np.int64)
-        self._watched_n_F: Tensor | None = None  # their features
-        self._worth = max(1, _WORTH_A_CALL // (C * C))
-        self._bounding, self._on_trial = True, not self._dear
-        self._tried, self._claimed, self._real = 0, 0.0, 0.0  # points on trial, and their gains before and after
-        self._at_once = _AT_ONCE
-        self._bounded_at_once = _BOUNDS // (16 if self._dear else 1)  # polynomials need many numbers per pair
+        self._layout = Layout(K, C, order(K, C))
+        self._bench = Bench(N, task.batch_size, self._layout, task.predictions.dtype, task.memory // 4)
+        self._limit = min(self._bench.limit, self._cache.limit)
+        self._expected = np.empty(0, np.int64)
+        self._compared_N = np.full(N, -1, np.int32)  # the last pick that a point was compared with
+        self._step = max(1, _STEP // (C * C))
+        self._dear = C * C > _CHEAP_SELF
 
     def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
-        """Take each point one step up the ladder; of the expensive steps only as many as are worth a call."""
-        indices_n = indices_n[: self._moments.limit]
-        count = len(self._picks)
-        if count == 0:
-            return indices_n, self._bald_N[indices_n], np.ones(len(indices_n), bool)
-        if not self._bounding:
-            return super().refine(indices_n)
-        behind_n = self._lowered_N[indices_n] < count
-        behind, rest = indices_n[behind_n], indices_n[~behind_n]
-        if len(behind):
-            self._lower(behind)
-        if len(rest):
-            rest = self._climb(rest[: self._at_once])
-            self._at_once *= 2 if len(rest) == self._at_once else 1
-        indices_n = np.concatenate([behind, rest])
-        exact_n = self._seen_N[indices_n] == count
-        return indices_n, self._bounds(indices_n) + np.where(exact_n, 0.0, self.slack), exact_n
+        """Exact gains, with pairs that could matter only."""
+        return self.contest(indices_n, np.full(len(indices_n), np.inf), np.full(len(indices_n), -np.inf))
 
     def expect(self, indices_n: Array) -> None:
-        """Keep the bounds of these points up to date from now on."""
-        self._watched, self._watched_n_F = indices_n[: min(_WATCHED, self._moments.limit)], None
-
-    def add(self, index: int) -> None:
-        """Put a point into the batch."""
-        super().add(index)
-        self._at_once = max(_AT_ONCE, self._at_once // 4)
+        """Forget the moments of other points; these may be seated in this order."""
+        self._bench.keep(indices_n)
+        self._expected = indices_n
 
     def update(self, index: int, bounds_N: Array) -> Array:
-        """Put a point into the batch, and lower the bounds of the points that are watched."""
+        """Put a point into the batch, and lower the bounds of the points that are seated."""
         self.add(index)
-        if not self._bounding or len(self._watched) == 0 or len(self._picks) == self.task.batch_size:
+        if len(self._picks) == self.task.batch_size:
             return bounds_N
-        if self._watched_n_F is None:
-            self._lower(self._watched)
-            self._watched_n_F = self._moments.take(self._watched)
-        else:
-            self._note_picks()
-            self._lower_by(self._watched, self._watched_n_F, len(self._picks) - 1)
-        new_n = self._bounds(self._watched) + self.slack
-        bounds_N[self._watched] = np.minimum(bounds_N[self._watched], new_n)
+        bench = self._bench
+        if bench.seat_N[index] < 0:
+            self._seat(np.array([index]), np.array([index]))
+        self_ = float(self._self_N[index]) if self._normalised else 1.0
+        bench.note(index, self_**-0.5 if self_ > 0 else 0.0)
+        if bench.has_lower:
+            bounds_N[bench.points] = np.minimum(bounds_N[bench.points], self._ceilings(bench.points))
         return bounds_N
 
-    def judge(self, index: int) -> float:
-        """Compare one point with all picks that could matter, anew."""
-        if not self._dear or len(self._picks) == 0:
-            return super().judge(index)
-        one = np.array([index])
-        self._seen_N[one], self._overlap_N[one], self._suspect_N[one] = 0, 0.0, 0
-        self._self_known_N[one] = False
-        self._forget(one)
-        self._lower(one)
-        while self._seen_N[index] < len(self._picks):
-            self._climb(one)
-        return float(self._bounds(one)[0])
-
-    def _bounds(self, indices_n: Array) -> Array:
-        """Gains as far as pairs and moments tell, which is an upper bound."""
-        overlap_n = np.maximum(self._overlap_N[indices_n], self._lower_n(indices_n))
-        return self._gains(self._bald_N[indices_n], overlap_n)
-
-    def _lower_n(self, indices_n: Array) -> Array:
-        """What moments say the overlap with the picks that were not seen is at least."""
-        lower_n = self._lower_N[indices_n].astype(np.float64) * _ROUND_DOWN
-        if self._normalised:
-            self_n = self._self_N[indices_n]
-            np.divide(lower_n, np.sqrt(self_n), out=lower_n, where=self_n > 0)
-            np.minimum(lower_n, 1.0, out=lower_n)
-        return lower_n
-
-    def _compute(self, indices_n: Array, points: Deviations) -> Tensor:
-        """`[n, F]` features of new points; `I_ii` or an upper bound of it is noted."""
-        features_n_F = moments.features(points, self._dear)
-        unknown_n = ~self._self_known_N[indices_n]
-        if self._normalised and unknown_n.any():
-            if self._dear:
-                self_n = upper_of_self(features_n_F, self._layout).numpy()
-                self_n = np.minimum(self_n, self._bald_N[indices_n] + self.slack)
-            else:
-                self_n = with_itself(points).numpy()
-                self._self_known_N[indices_n] = True
-                self.pairs += len(indices_n)
-            self._self_N[indices_n[unknown_n]] = self_n[unknown_n]
-        return features_n_F
-
-    def _lower(self, indices_n: Array) -> None:
-        """Bound, from below, the overlap with the picks that moments were not compared with yet."""
-        self._note_picks()
-        lag_n = len(self._picks) - self._lowered_N[indices_n]
-        late_n = lag_n > _LAG
-        groups = (indices_n[~late_n], indices_n[late_n]) if late_n.any() else (indices_n,)
-        for group in groups:
-            if len(group) == 0:
+    def contest(self, indices_n: Array, bounds_n: Array, least: float | Array) -> tuple[Array, Array, Array]:
+        """Take points up the ladder, the first ones first, until nothing more need be known of any."""
+        if len(self._picks) == 0:
+            return indices_n, self._bald_N[indices_n], np.ones(len(indices_n), bool)
+        race = np.ndim(least) == 0
+        order_n = np.argsort(-bounds_n)[: self._limit]
+        points_n, bounds_n = indices_n[order_n], bounds_n[order_n]
+        least_n = np.full(len(points_n), least) if race else np.asarray(least)[order_n]
+        exact_n, compared_n = np.zeros(len(points_n), bool), np.zeros(len(points_n), bool)
+        together = min(self._step, max(_LEAST_TOGETHER, _BOUNDS // len(self._picks)))
+        seated = 0
+        while True:
+            live = np.flatnonzero((bounds_n[:seated] >= least_n[:seated]) & ~exact_n[:seated])
+            ahead = bounds_n[live].max(initial=-np.inf)
+            if seated < len(points_n) and bounds_n[seated] >= ahead:
+                new = slice(seated, min(len(points_n), seated + max(_SEATED, seated)))
+                self._seat(points_n[new], points_n)
+                if self._bench.has_lower:
+                    bounds_n[new] = np.minimum(bounds_n[new], self._ceilings(points_n[new]))
+                seated = new.stop
                 continue
-            first = int(self._lowered_N[group].min())
-            step = max(1, self._bounded_at_once // (len(self._picks) - first))
-            for start in range(0, len(group), step):
-                part = group[start : start + step]
-                self._lower_by(part, self._moments.take(part), first)
+            if len(live) == 0:
+                return points_n[:seated], bounds_n[:seated], exact_n[:seated]
+            if len(live) > together:
+                live = live[np.argpartition(-bounds_n[live], together)[:together]]
+            live = live[np.argsort(-bounds_n[live])]
+            together = min(2 * together, self._step)
+            if self._meet(points_n[live]):
+                done_m = self._climb(points_n[live], compared_n[live])
+                exact_n[live[done_m]], compared_n[live] = True, True
+            bounds_n[live] = np.minimum(bounds_n[live], self._ceilings(points_n[live]))
+            won = live[exact_n[live]]
+            if len(won):
+                bounds_n[won] = self._gains(self._bald_N[points_n[won]], self._overlap_N[points_n[won]])
+                self._seen_N[points_n[won]] = len(self._picks)
+                if race:
+                    np.maximum(least_n, bounds_n[won].max() - self.slack, out=least_n)
 
-    def _note_picks(self) -> None:
-        """Compute the moments of the picks made since the last time, within the limit of the cache."""
-        new = self._picks[self._picked_moments.count :]
-        for start in range(0, len(new), self._moments.limit):
-            part = new[start : start + self._moments.limit]
-            self_m = self._self_N[part] if self._normalised else np.ones(len(part))
-            scales_m = np.divide(1.0, np.sqrt(self_m), out=np.zeros(len(part)), where=self_m > 0)
-            self._picked_moments.add(self._moments.take(part), scales_m)
+    def _meet(self, points_m: Array) -> bool:
+        """Compute `I_ii` where it is not known; whether the points can go on at once, without new bounds."""
+        if not self._normalised:
+            return True
+        known_m = self._self_known_N[points_m]
+        if known_m.all():
+            return True
+        self._know_self(points_m[~known_m])
+        return not self._dear
 
-    def _lower_by(self, indices_n: Array, features_n_F: Tensor, first: int) -> None:
-        """Bound the overlap with all picks but the first few; points must have been compared with those."""
-        value_n, pick_n = self._picked_moments.most_redundant(features_n_F, first)
-        higher_n = value_n > self._lower_N[indices_n]
-        higher = indices_n[higher_n]
-        self._lower_N[higher] = value_n[higher_n]
-        self._suspect_N[higher] = pick_n[higher_n] + 1
-        self._lowered_N[indices_n] = len(self._picks)
+    def _climb(self, points_m: Array, compared_m: Array) -> Array:
+        """Compare each point with its most redundant pick; those that were, with all picks that could matter.
 
-    def _climb(self, indices_n: Array) -> Array:
-        """Take points that moments say no more about one step up, as many as are worth a call; those that were."""
-        if self._normalised and self._dear:
-            known_n = self._self_known_N[indices_n]
-            if not known_n.all():
-                strangers = indices_n[~known_n][: self._worth]
-                self._know_self(strangers)
-                if not known_n[: self._worth].any():
-                    return strangers
-                return np.concatenate([strangers, self._climb(indices_n[: self._worth][known_n[: self._worth]])])
-        suspected_n = self._lower_n(indices_n) > self._overlap_N[indices_n]
-        return self._compare_open(indices_n, suspected_n) if self._dear else self._compare_all(indices_n, suspected_n)
+        Where pairs are cheap, the first point is compared with all at once: it is the most likely to win.
 
-    def _compare_all(self, indices_n: Array, suspected_n: Array) -> Array:
-        """Compare suspected points with their suspects, and others with all picks that they have not seen."""
-        missing_n = len(self._picks) - self._seen_N[indices_n]
-        suspected_n &= missing_n > 1
-        counts_n = np.where(suspected_n, 1, missing_n)
-        ends_n = np.cumsum(counts_n)
-        within = max(1, int(np.searchsorted(ends_n, self._worth, "right")))
-        indices_n, suspected_n, counts_n = indices_n[:within], suspected_n[:within], counts_n[:within]
-        starts_n = ends_n[:within] - counts_n
-        if within == 1 and not suspected_n[0]:
-            point_p, pick_p = np.zeros(counts_n[0], np.int64), np.arange(self._seen_N[indices_n[0]], len(self._picks))
-        else:
-            point_p = np.repeat(np.arange(within), counts_n)
-            first_n = np.where(suspected_n, self._suspect_N[indices_n] - 1, self._seen_N[indices_n])
-            pick_p = np.arange(len(point_p)) - np.repeat(starts_n - first_n, counts_n)
-        overlap_n = np.maximum.reduceat(self._evaluate(indices_n, point_p, pick_p), starts_n)
-        self._overlap_N[indices_n] = np.maximum(self._overlap_N[indices_n], overlap_n)
-        if self._on_trial:
-            self._try(indices_n[suspected_n], overlap_n[suspected_n])
-        self._note(indices_n, suspected_n)
-        return indices_n
-
-    def _try(self, indices_n: Array, overlap_n: Array) -> None:
-        """Compare the gains that bounds leave to some points with what the pair leaves, until enough were tried."""
-        self._tried += len(indices_n)
-        self._claimed += float(self._gains(self._bald_N[indices_n], self._lower_n(indices_n)).sum())
-        self._real += float(self._gains(self._bald_N[indices_n], overlap_n).sum())
-        if self._tried >= _TRIAL:
-            self._on_trial, self._bounding = False, self._real >= _REAL_SHARE * self._claimed
-
-    def _compare_open(self, indices_n: Array, suspected_n: Array) -> Array:
-        """Like `_compare_all`, but leave out pairs whose upper bounds show that they cannot matter."""
-        count = len(self._picks)
-        seen_n, suspect_n = self._seen_N[indices_n], self._suspect_N[indices_n]
-        first = int(seen_n.min())
-        picks_m = np.arange(first, count)
-        open_n_m = picks_m >= seen_n[:, None]
-        open_n_m &= picks_m + 1 != -suspect_n[:, None]
-        open_n_m[suspected_n] = picks_m + 1 == suspect_n[suspected_n, None]
-        if count - first > 1:
-            self._close(indices_n, ~suspected_n, open_n_m, first)
-        within = max(1, int(np.searchsorted(np.cumsum(open_n_m.sum(1)), self._worth, "right")))
-        indices_n, suspected_n = indices_n[:within], suspected_n[:within]
-        point_p, pick_p = np.nonzero(open_n_m[:within])
+        Args:
+            points_m: seated points, in the order of their bounds.
+            compared_m: whether each was compared in this contest before.
+        Returns:
+            `[m]` whether the overlap of each is exactly known now.
+        """
+        rows_m, seen_m, last_m = np.arange(len(points_m)), self._seen_N[points_m], self._compared_N[points_m]
+        upper_m_t = self._bench.upper(points_m)
+        for row in np.flatnonzero(seen_m):
+            upper_m_t[row, : seen_m[row]] = 0.0
+        upper_m_t[rows_m, last_m] *= last_m < seen_m
+        suspect_m = upper_m_t.argmax(1)
+        mark_m = self._overlap_N[points_m] * _ROUND_DOWN
+        if self._normalised:
+            mark_m *= np.sqrt(self._self_N[points_m])
+        done_m = upper_m_t[rows_m, suspect_m] <= mark_m
+        whole_m = compared_m & ~done_m
+        whole_m[0] |= not (self._dear or done_m[0])
+        first = np.flatnonzero(~(done_m | whole_m))
+        point_p, pick_p = first, suspect_m[first]
+        if whole_m.any():
+            whole = np.flatnonzero(whole_m)
+            open_p, open_picks_p = np.nonzero(upper_m_t[whole] > mark_m[whole, None])
+            point_p, pick_p = np.concatenate([first, whole[open_p]]), np.concatenate([pick_p, open_picks_p])
         if len(point_p):
-            overlap_p = self._evaluate(indices_n, point_p, first + pick_p)
-            np.maximum.at(self._overlap_N, indices_n[point_p], overlap_p)
-        self._note(indices_n, suspected_n)
-        return indices_n
+            points_p = points_m[point_p]
+            np.maximum.at(self._overlap_N, points_p, self._evaluate(points_p, pick_p))
+            self._compared_N[points_p] = pick_p
+        known_m: Array = done_m | whole_m
+        return known_m
 
-    def _note(self, indices_n: Array, suspected_n: Array) -> None:
-        """Remember which points were compared with their suspects, and that the others have seen all picks."""
-        some, whole = indices_n[suspected_n], indices_n[~suspected_n]
-        self._suspect_N[some] *= -1
-        self._lower_N[some] = 0.0  # the overlap says more now
-        self._seen_N[whole] = len(self._picks)
-        self._forget(whole)
+    def _seat(self, points_n: Array, contestants: Array) -> None:
+        """Seat those points that are not seated yet; where moments are cheap, with some that are expected next.
 
-    def _close(self, indices_n: Array, which_n: Array, open_n_m: Array, first: int) -> None:
-        """Close the pairs whose upper bounds show that they cannot matter."""
-        chosen = indices_n[which_n]
-        if len(chosen):
-            upper_l_m = self._picked_moments.upper(self._moments.take(chosen), first)
-            least_l = self._overlap_N[chosen]
-            if self._normalised:
-                least_l = least_l * np.sqrt(self._self_N[chosen])
-            open_n_m[which_n] &= upper_l_m * _ROUND_UP > least_l[:, None]
+        Args:
+            points_n: the points.
+            contestants: points that must not lose their seats.
+        """
+        bench = self._bench
+        new = points_n[bench.seat_N[points_n] < 0]
+        if len(new) == 0:
+            return
+        room = self._limit - len(bench.points) - len(new)
+        if room < 0:
+            bench.keep(contestants)
+        elif not self._dear and len(new) < _SEATED:
+            missing = self._expected[bench.seat_N[self._expected] < 0]
+            new = np.concatenate([new, missing[~np.isin(missing, new)][: min(room, _SEATED - len(new))]])
+        features_n_F = moments.features(self._cache.take(new), self._layout)
+        if self._normalised and bench.has_lower:
+            upper_n = moments.upper_of_self(features_n_F, self._layout).numpy()
+            unknown_n = ~self._self_known_N[new]
+            self._self_N[new[unknown_n]] = np.minimum(upper_n, self._bald_N[new] + self.slack)[unknown_n]
+        bench.seat(new, features_n_F)
 
-    def _compare(self, indices_n: Array, counts_n: Array) -> None:
-        super()._compare(indices_n, counts_n)
-        self._forget(indices_n)
-
-    def _forget(self, indices_n: Array) -> None:
-        """Drop what moments said of picks that have been seen since."""
-        self._lower_N[indices_n] = 0.0
-        self._lowered_N[indices_n] = self._seen_N[indices_n]
+    def _ceilings(self, indices_n: Array) -> Array:
+        """Upper bounds of the gains of seated points, as far as pairs and moments tell."""
+        overlap_n = self._overlap_N[indices_n]
+        if not self._bench.has_lower:
+            return self._gains(self._bald_N[indices_n], overlap_n) + self.slack
+        lower_n = self._bench.lower_n[self._bench.seat_N[indices_n]]
+        if self._normalised:
+            root_n = np.sqrt(self._self_N[indices_n])  # of `I_ii`, or of an upper bound of it
+            lower_n = np.minimum(np.divide(lower_n, root_n, out=np.zeros_like(lower_n), where=root_n > 0), 1.0)
+        return self._gains(self._bald_N[indices_n], np.maximum(overlap_n, lower_n)) + self.slack
 
 
 def lbb_objective(task: Task, redundancy: Redundancy, pairs: Pairs) -> PairwiseRedundancy:
     """The gains of LBB, with bounds from moments where they pay."""
     _, K, C = task.predictions.shape
-    bounded = redundancy in ("normalised", "max") and pays(K, C, task.batch_size)
+    bounded = redundancy in ("normalised", "max") and pays(K, C)
     return (BoundedRedundancy if bounded else PairwiseRedundancy)(task, redundancy, pairs)
 
 
-def price(K: int, C: int) -> float:
-    """How many pairs cost as much as the moments of a point."""
-    layout = Layout(K, C)
-    return (_PER_PRODUCT * layout.counts[0] * C + _PER_COLUMN * layout.lower_width) / (_PER_PAIR + C * C)
+def order(K: int, C: int) -> int:
+    """Up to which order moments are used."""
+    found = moments.LOWEST
+    while found < moments.HIGHEST and moments.entries(K, found + 1) <= C * C / 10:
+        found += 1
+    return found
 
 
-def dear(K: int, C: int) -> bool:
-    """Whether pairs are so expensive that bounds from above pay as well."""
-    return Layout(K, C).has_upper and C * C > _CHEAP_SELF
-
-
-def pays(K: int, C: int, batch_size: int) -> bool:
+def pays(K: int, C: int) -> bool:
     """Whether bounding pairs by moments is expected to make selection faster."""
-    if K < 2:
-        return False
-    return (dear(K, C) and price(K, C) <= 1) or batch_size >= _MANY_TIMES * price(K, C)
+    return K >= 2 and moments.entries(K, 2) <= 20 * C

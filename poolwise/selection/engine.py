@@ -67,7 +67,11 @@ class Greedy:
 
     def refine(self, indices_n: Array) -> int:
         """Improve the bounds of some points, given in the order of their bounds; of how many is up to the objective."""
-        done_m, bounds_m, exact_m = self.objective.refine(indices_n)
+        return self.contest(indices_n, -np.inf)
+
+    def contest(self, indices_n: Array, least: float | Array) -> int:
+        """Improve the bounds of some points as long as they are not below a number (see `GreedyObjective.contest`)."""
+        done_m, bounds_m, exact_m = self.objective.contest(indices_n, self.bounds_N[indices_n], least)
         self.bounds_N[done_m] = _checked(bounds_m, len(done_m), "gains(indices)", self.objective)
         self._refined_at_N[done_m[exact_m]] = self._picks
         return len(done_m)
@@ -77,6 +81,17 @@ class Greedy:
         rest = np.flatnonzero(self.alive_N & (self._refined_at_N != self._picks) & (self.bounds_N > above))
         self.bounds_N[rest] = _checked(self.objective.gains(rest), len(rest), "gains(indices)", self.objective)
         self._refined_at_N[rest] = self._picks
+
+    def know(self, above: float) -> None:
+        """Make the bounds of all points exact that are above a number, with as little work as lazy evaluation needs."""
+        if self.evaluation == "full":
+            return self.refine_all(above)
+        rest = np.flatnonzero(self.alive_N & (self.bounds_N > above))
+        for start in range(0, len(rest), _FRONT):
+            part = rest[start : start + _FRONT]
+            while len(part := part[~self.exact(part)]):
+                self.contest(part, np.full(len(part), -np.inf))
+        return None
 
     def gain(self, index: int) -> float:
         """The exact gain of one point."""
@@ -109,9 +124,12 @@ class Greedy:
                 self._last_block = refined
                 return self._finish(index, gain, self._front[self.exact(self._front)])
             else:
+                least = max(gain - self.objective.slack, self._threshold)
                 if len(open_n) > block:
-                    open_n = open_n[np.argpartition(-self.bounds_N[open_n], block)[:block]]
-                done = self.refine(open_n[np.argsort(-self.bounds_N[open_n])])
+                    order = np.argpartition(-self.bounds_N[open_n], block)
+                    least = max(least, float(self.bounds_N[open_n[order[block]]]))
+                    open_n = open_n[order[:block]]
+                done = self.contest(open_n, least)
                 refined += done
                 block *= 2 if done == len(open_n) else 1
 

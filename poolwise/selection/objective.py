@@ -108,6 +108,19 @@ class GreedyObjective(ABC):
         """
         return indices_n, self.gains(indices_n), np.ones(len(indices_n), bool)
 
+    def contest(self, indices_n: Array, bounds_n: Array, least: float | Array) -> tuple[Array, Array, Array]:
+        """Better bounds of points that could be picked, as long as that matters.
+
+        Args:
+            indices_n: points.
+            bounds_n: `[n]` bounds of their gains.
+            least: nothing more need be known of points below it. A number rises with the best gain that is found: only
+                the winner matters. An array has one for each point, and each must be known or below it.
+        Returns:
+            The same as `refine`.
+        """
+        return self.refine(indices_n[np.argsort(-bounds_n)])
+
     def expect(self, indices_n: Array) -> None:
         """Be told which points will probably be refined next, so that they can be prepared together.
 

@@ -121,7 +121,7 @@ def _draw_from_all(greedy: Greedy, proposals: _Proposals, generator: np.random.G
     A point whose bound is not positive has no weight, so its gain need not be known: once nothing can be gained, the
     rest of the batch costs next to nothing.
     """
-    greedy.refine_all(above=0.0)
+    greedy.know(above=0.0)
     gains_N = np.where(greedy.alive_N, np.maximum(greedy.bounds_N, 0.0), 0.0)
     if greedy.objective.shrinking:
         proposals.rebase(gains_N)
@@ -135,8 +135,9 @@ def _draw_from_all(greedy: Greedy, proposals: _Proposals, generator: np.random.G
 def _settle(greedy: Greedy, points: Array, thresholds: Array) -> None:
     """Refine points until each is exactly known or known to be below its threshold."""
     while True:
-        undecided = points[(greedy.bounds_N[points] >= thresholds) & ~greedy.exact(points)]
+        undecided = np.flatnonzero((greedy.bounds_N[points] >= thresholds) & ~greedy.exact(points))
         if len(undecided) == 0:
             return
-        undecided = np.unique(undecided)
-        greedy.refine(undecided[np.argsort(-greedy.bounds_N[undecided])])
+        undecided = undecided[np.argsort(thresholds[undecided])]
+        _, first = np.unique(points[undecided], return_index=True)  # with the lowest threshold of each point
+        greedy.contest(points[undecided[first]], thresholds[undecided[first]])

@@ -101,9 +101,10 @@ class PairwiseRedundancy(GreedyObjective):
         count = len(self._picks)
         if count == len(self._picked):
             self._picked = self._picked.padded(max(64, 2 * count))
-        row = self._cache.take(np.array([index]))
-        self._know_self(np.array([index]))
-        self._picked.ratios[count], self._picked.means[count] = row.ratios[0], row.means[0]
+        if self._normalised and not self._self_known_N[index]:
+            self._know_self(np.array([index]))
+        slot, store = int(self._cache.slots(np.array([index]))[0]), self._cache.store
+        self._picked.ratios[count], self._picked.means[count] = store.ratios[slot], store.means[slot]
         self._picks = np.append(self._picks, index)
         self.rows = self._cache.rows_read
 
@@ -117,8 +118,8 @@ class PairwiseRedundancy(GreedyObjective):
         count, one = len(self._picks), np.array([index])
         if count == 0:
             return float(self._bounds(one)[0])
-        self._self_known_N[index] = False
-        overlap_t = self._evaluate(one, np.zeros(count, np.int64), np.arange(count))
+        self._know_self(one)
+        overlap_t = self._evaluate(np.full(count, index), np.arange(count))
         return float(self._gains(self._bald_N[one], self._combine.reduce(overlap_t, keepdims=True))[0])
 
     def _bounds(self, indices_n: Array) -> Array:
@@ -154,35 +155,23 @@ class PairwiseRedundancy(GreedyObjective):
             first = last
 
     def _compare_block(self, indices_n: Array, counts_n: Array) -> None:
+        self._know_self(indices_n)
         starts_n = np.cumsum(counts_n) - counts_n
-        point_p = np.repeat(np.arange(len(indices_n)), counts_n)
-        pick_p = np.arange(len(point_p)) - np.repeat(starts_n - self._seen_N[indices_n], counts_n)
-        overlap_n = self._combine.reduceat(self._evaluate(indices_n, point_p, pick_p), starts_n)
+        points_p = np.repeat(indices_n, counts_n)
+        pick_p = np.arange(len(points_p)) - np.repeat(starts_n - self._seen_N[indices_n], counts_n)
+        overlap_n = self._combine.reduceat(self._evaluate(points_p, pick_p), starts_n)
         self._overlap_N[indices_n] = self._combine(self._overlap_N[indices_n], overlap_n)
         self._seen_N[indices_n] += counts_n
 
-    def _evaluate(self, indices_n: Array, point_p: Array, pick_p: Array) -> Array:
-        """`[p]` what pairs count for: of point `indices_n[point_p]` with pick number `pick_p`."""
-        self._know_self(indices_n)
-        slots_n = self._cache.slots(indices_n)
-        values_p = np.empty(len(point_p))
-        for start in range(0, len(point_p), self._block):
+    def _evaluate(self, points_p: Array, pick_p: Array) -> Array:
+        """`[p]` what pairs count for: of each point with the pick of that number."""
+        slots, picks = torch.from_numpy(self._cache.slots(points_p)), torch.from_numpy(pick_p)
+        values_p = np.empty(len(points_p))
+        for start in range(0, len(points_p), self._block):
             part = slice(start, start + self._block)
-            values_p[part] = aligned(self._points(slots_n[point_p[part]]), self._picks_at(pick_p[part])).numpy()
-        self.pairs += len(point_p)
-        return self._overlap(values_p, indices_n[point_p], self._picks[pick_p])
-
-    def _points(self, slots_p: Array) -> Deviations:
-        return self._cache.store.take(torch.from_numpy(slots_p))
-
-    def _picks_at(self, pick_p: Array) -> Deviations:
-        """Deviations of some picks; without a copy, if they are one pick or consecutive picks."""
-        first, last = int(pick_p[0]), int(pick_p[-1])
-        if first == last and (pick_p == first).all():
-            return self._picked[first : first + 1].repeat(len(pick_p))
-        if last - first + 1 == len(pick_p) and (np.diff(pick_p) == 1).all():
-            return self._picked[first : last + 1]
-        return self._picked.take(torch.from_numpy(pick_p))
+            values_p[part] = aligned(self._cache.store.take(slots[part]), self._picked.take(picks[part])).numpy()
+        self.pairs += len(points_p)
+        return self._overlap(values_p, points_p, self._picks[pick_p])
 
     def _overlap(self, values_p: Array, points_p: Array, picks_p: Array) -> Array:
         """What pairwise informations count for; the clipping undoes rounding errors only."""
