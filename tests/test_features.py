@@ -376,7 +376,7 @@ def test_a_method_of_ones_own_may_be_first(tmp_path):
     assert mine.query().indices.tolist() == [0, 1, 2, 3, 4]
     assert seen[0].labelled_embeddings.shape == (0, 4)
     mine.close()
-    with pytest.raises(errors.MissingInputError, match=r"cannot be loaded .*first=\.\.\."):
+    with pytest.raises(errors.MissingInputError, match=r"names the first .*first=\.\.\."):
         pw.ActiveLearner.load(tmp_path)
     with pw.ActiveLearner.load(tmp_path, first=method) as again:
         assert again.pending.origin == "first"

@@ -535,7 +535,7 @@ def test_a_learner_with_a_function_that_cannot_be_imported_asks_for_it(tmp_path)
     first = learner(mine, tmp_path / "mine")
     expected = first.query().indices.tolist()
     del first
-    with pytest.raises(MissingInputError, match=r"mine.* cannot be loaded.*Or pass it: .*method="):
+    with pytest.raises(MissingInputError, match=r"mine.* cannot be loaded here .*Pass it: .*method="):
         pw.ActiveLearner.load(tmp_path / "mine")
     with pytest.raises(StateError, match="not 'bald'"):
         pw.ActiveLearner.load(tmp_path / "mine", method="bald")

@@ -64,8 +64,10 @@ def _saved_method(folder: Path, reference: str, given: MethodLike | None, name: 
     try:
         return registry.find(reference)
     except UnknownMethodError as error:
+        reason = "" if error.__cause__ is None else f" ({error.__cause__})"
         raise MissingInputError(
-            f"{folder / STATE}: {error} Or pass it: ActiveLearner.load(directory, {name}=...)."
+            f"{folder / STATE} names the {name} {reference!r}, which cannot be loaded here{reason}. Pass it: "
+            f"ActiveLearner.load(directory, {name}=...). Or install the package that it comes from."
         ) from error
 
 
