@@ -155,7 +155,7 @@ class Greedy:
         """Decide between the leader and the exactly known points that are within rounding of it."""
         floor, slack = self.objective.floor, self.objective.slack
         close_m = known_n[self.bounds_N[known_n] >= gain - slack]
-        if gain <= floor or slack == 0 or (len(close_m) == 1 and gain > floor + slack):
+        if gain <= floor or gain == 0 or slack == 0 or (len(close_m) == 1 and gain > floor + slack):
             return index, gain
         first, same = _distinct(self.objective.content(close_m))
         judged_m = np.array([self.objective.judge(int(i)) for i in close_m[first]])[same]
