@@ -37,9 +37,9 @@ def judging(records: Records) -> str:
             "how, was written down before the runs, in `paper/judging/PLAN.md`. "
             f"{len(kept.groups)} settings of {len(kept.data_sets)} data sets ({listed(names)}), "
             f"{listed([str(count) for count in counts])} seeds per setting; ensembles of five networks on fixed "
-            f"features, pools of 3,000 (splice: 2,000).{left_out} In these runs `uherding` calibrated on the labels that "
-            "its model had been trained on. Now it calibrates on labels that are held out, as its paper does, so its row "
-            "has to be run again.",
+            f"features, pools of 3,000 (splice: 2,000).{left_out} In these runs `uherding` calibrated on the labels "
+            "that its model had been trained on. Now it calibrates on labels that are held out, as its paper does, so "
+            "its row has to be run again.",
             standing_table(standing),
             "Columns are those of the first table of this page.",
             f"### `{RULE}` against each rival",
