@@ -4,7 +4,10 @@ Each gives a right answer, or an error of `poolwise.errors` that says what to do
 nothing else.
 """
 
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,3 +193,47 @@ def test_labelled_points_that_do_not_fit(method):
     if {"labelled_embeddings", "labels"} <= inputs:
         with pytest.raises(errors.InputError, match="the same everywhere"):
             given.select(method, {"labels": np.zeros(4, int)})
+
+
+WATCH = """
+import sys, threading
+import numpy as np
+import poolwise as pw
+
+def anonymous():  # megabytes that are not pages of the mapped file
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith("RssAnon"))
+
+def watch():
+    while not done.wait(0.01):
+        peak[0] = max(peak[0], anonymous())
+
+mapped = np.load(sys.argv[1], mmap_mode="r")
+x = np.full((len(mapped), 2, 3), np.log(1 / 3), np.float32)
+pw.select(x[:50], 2, "margin")  # and not a method with features: that would leave room that is used again
+before, done = anonymous(), threading.Event()
+peak = [before]
+watcher = threading.Thread(target=watch)
+watcher.start()
+try:
+    for method in ("coreset", "badge"):
+        pw.select(x, 5, method, embeddings=mapped, memory="4MB", information=False)
+finally:
+    done.set()
+    watcher.join()
+print(peak[0] - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc, which this system lacks")
+def test_features_on_disk_are_never_in_memory_whole(tmp_path):
+    shape = (24_000, 1_000)  # 96 MB
+    mapped = np.lib.format.open_memmap(tmp_path / "h.npy", "w+", np.float32, shape)
+    for start in range(0, len(mapped), 1_000):
+        mapped[start : start + 1_000] = np.random.default_rng(start).normal(size=(1_000, shape[1]))
+    mapped.flush()
+    command = [sys.executable, "-W", "ignore", "-c", WATCH, str(tmp_path / "h.npy")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout) < 50

@@ -179,8 +179,13 @@ def draw_centres(rows: Rows, count: int, generator: np.random.Generator) -> Arra
     left_M -= left_M[first]
     chosen = [first]
     weight_M = np.full(len(rows), np.inf)
-    blocks = range(len(rows.parts))
-    lengths_M = torch.cat(list(ordered_map(lambda index: rows.block(index).double().square().sum(1), blocks)))
+    lengths_M = torch.empty(len(rows), dtype=torch.float64)
+
+    def measure(index: int) -> None:
+        lengths_M[rows.parts[index]] = rows.block(index).double().square().sum(1)
+
+    for _ in ordered_map(measure, range(len(rows.parts))):
+        pass
     _approach(rows, lengths_M, weight_M, left_M, rows.take(np.array(chosen)), np.zeros(1))
     while len(chosen) < count and weight_M.any():
         size = min(count - len(chosen), _DRAWN, 1 + len(chosen) // 2)

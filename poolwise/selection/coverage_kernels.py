@@ -18,6 +18,8 @@ from poolwise.arrays import Array
 
 # Rows that are converted, or compared with one point, at a time: a few megabytes for a thousand features.
 _STEP = 1024
+# Numbers of embeddings that are scaled at a time, in float64.
+_NUMBERS = 1 << 17
 # Rows of a block of the kernel.
 _ROWS = 256
 # Rows that are taken at once if they are in memory, and if they have to be read.
@@ -90,12 +92,18 @@ class Rows:
 def unit_rows(source_N_D: Array, memory: int, dtype: torch.dtype = torch.float32) -> Rows:
     """`[N, D]` embeddings scaled to length one. A row of zeros has no direction, and stays as it is."""
 
+    step = max(1, _NUMBERS // source_N_D.shape[1])
+
     def read(places_n: Array) -> Tensor:
-        rows_n_D = np.asarray(source_N_D[places_n], np.float64)
-        sizes_n_1 = np.abs(rows_n_D).max(1, keepdims=True)
-        rows_n_D = rows_n_D / np.where(sizes_n_1 > 0, sizes_n_1, 1.0)  # squares stay within the range of float64
-        lengths_n_1 = np.sqrt(np.square(rows_n_D).sum(1, keepdims=True))
-        return torch.from_numpy(rows_n_D / np.where(lengths_n_1 > 0, lengths_n_1, 1.0)).to(dtype)
+        result_n_D = torch.empty(len(places_n), source_N_D.shape[1], dtype=dtype)
+        for start in range(0, len(places_n), step):
+            rows_m_D = np.array(source_N_D[places_n[start : start + step]], np.float64)
+            sizes_m_1 = np.abs(rows_m_D).max(1, keepdims=True)
+            rows_m_D /= np.where(sizes_m_1 > 0, sizes_m_1, 1.0)  # squares stay within the range of float64
+            lengths_m_1 = np.sqrt(np.square(rows_m_D).sum(1, keepdims=True))
+            rows_m_D /= np.where(lengths_m_1 > 0, lengths_m_1, 1.0)
+            result_n_D[start : start + step] = torch.from_numpy(rows_m_D)
+        return result_n_D
 
     return Rows(len(source_N_D), source_N_D.shape[1], read, memory, dtype)
 

@@ -1,6 +1,6 @@
 """Embeddings read in blocks, and distances to single points."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -54,11 +54,22 @@ class Embeddings:
 
     def products(self, vector_D: Tensor) -> Tensor:
         """`[N]` inner products of all embeddings with one vector."""
-        return torch.cat([torch.mv(block, vector_D) for _, block in self.blocks()])
+        return self._each(lambda block_n_D: torch.mv(block_n_D, vector_D))
 
     def squared_norms(self) -> Tensor:
         """`[N]` squared lengths."""
-        return torch.cat([block.square().sum(1) for _, block in self.blocks()])
+        return self._each(lambda block_n_D: block_n_D.square().sum(1))
+
+    def _each(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """`[N]` a number for each row.
+
+        The place for all of them is made first. Small results that are made between large blocks would keep the memory
+        of these from being used again, so that it grows to the size of all embeddings.
+        """
+        values_N = torch.empty(len(self))
+        for rows, block_n_D in self.blocks():
+            values_N[rows] = function(block_n_D)
+        return values_N
 
 
 def mean_of(source_N_D: Array) -> Array:

@@ -109,5 +109,11 @@ class Rows:
     @cached_property
     def lengths(self) -> Array:
         """`[M]` float64 squared lengths."""
-        parts = ordered_map(lambda index: self.exact_block(index).square().sum(1).numpy(), range(len(self.parts)))
-        return np.concatenate(list(parts))
+        lengths_M = np.empty(len(self))  # first: small results between large blocks would scatter the memory
+
+        def measure(index: int) -> None:
+            lengths_M[self.parts[index]] = self.exact_block(index).square().sum(1).numpy()
+
+        for _ in ordered_map(measure, range(len(self.parts))):
+            pass
+        return lengths_M
