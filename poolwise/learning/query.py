@@ -45,7 +45,7 @@ class Query(PickedPoints):
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:
-        return f"Query({len(self)} examples: {self.first_names()}; {self.note or self.score_range()})"
+        return f"Query({len(self)} examples: {self._first_names()}; {self.note or self._score_range()})"
 
     @property
     def note(self) -> str:

@@ -186,4 +186,4 @@ class Batch(PickedPoints):
     ids: Array | None = None
 
     def __repr__(self) -> str:
-        return f"Batch({len(self)} picks by {self.method}: {self.first_names()}; {self.score_range()})"
+        return f"Batch({len(self)} picks by {self.method}: {self._first_names()}; {self._score_range()})"

@@ -56,12 +56,12 @@ class PickedPoints:
     def __hash__(self) -> int:
         return hash((type(self).__name__, tuple(self.indices.tolist()), self.method))
 
-    def first_names(self) -> str:
+    def _first_names(self) -> str:
         """The ids or positions of the first picks, in a line."""
         names = self.indices if self.ids is None else self.ids
         return ", ".join(map(str, names[:_SHOWN].tolist())) + (", …" if len(self) > _SHOWN else "")
 
-    def score_range(self) -> str:
+    def _score_range(self) -> str:
         """The scores of the first and the last pick, in words."""
         return f"scores {self.scores[0]:.4g} to {self.scores[-1]:.4g}" if len(self) else "none"
 
