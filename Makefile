@@ -25,19 +25,19 @@ demo: $(VENV)/demo-ready  ## active learning on scikit-learn's digits, six metho
 	$(BIN)/poolwise report demo/runs -o demo/report
 	@echo 'To label your own images or texts in the browser: $(BIN)/poolwise label DATA --classes cat,dog'
 
-# Two processes with one thread each: threads of two processes on two cores wait for each other. Tests of a group run in
-# one process, so that Ray is started once. Bytecode is written even if the environment forbids it: pip compiled nothing, so
+# Three processes with one thread each for two cores: one of them usually waits, for a program that it has started or for a
+# server. Tests of a group run in one process, so that Ray is started once. Bytecode is written even if the environment forbids it: pip compiled nothing, so
 # every process that a test starts would compile PyTorch and all it imports, which is most of its processor time.
 TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python
 
-test: $(VENV)/dev-ready  ## all tests, on two processes
-	$(TEST) -m pytest -n 2 --dist loadgroup
+test: $(VENV)/dev-ready  ## all tests, in parallel
+	$(TEST) -m pytest -n 3 --dist loadgroup
 
 check: $(VENV)/dev-ready  ## format, lint, types, tests with warnings as errors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(TEST) -W error -m pytest -n 2 --dist loadgroup
+	$(TEST) -W error -m pytest -n 3 --dist loadgroup
 
 docs: $(VENV)/dev-ready  ## build the documentation site into site/
 	$(BIN)/mkdocs build --strict

@@ -33,6 +33,7 @@ class Records:
 
     def __init__(self, runs: Iterable[RunRecord]) -> None:
         self.groups = {setting: Comparable(tuple(found)) for setting, found in by_setting(runs).items()}
+        self._values: dict[tuple[Setting, str, Measure], dict[int, float]] = {}  # every method is compared with all
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -55,9 +56,12 @@ class Records:
 
     def values(self, setting: Setting, label: str, measure: Measure = "curve") -> dict[int, float]:
         """Accuracy by seed: the mean over the curve, or at the last number of labels."""
-        group = self.groups[setting]
-        found = group.values(label, "accuracy")
-        return areas(group, found) if measure == "curve" else finals(found)
+        key = setting, label, measure
+        if key not in self._values:
+            group = self.groups[setting]
+            found = group.values(label, "accuracy")
+            self._values[key] = areas(group, found) if measure == "curve" else finals(found)
+        return self._values[key]
 
     def seconds(self, setting: Setting, label: str) -> float:
         """Mean seconds of a selection."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -65,6 +66,7 @@ class Difference:
         return float(2 * student.sf(errors, self.seeds - 1))
 
 
+@cache
 def reach(seeds: int) -> float:
     """Half the width of a confidence interval of the mean, in standard deviations over the seeds."""
     return float(student.ppf((1 + CONFIDENCE) / 2, seeds - 1)) / math.sqrt(seeds) if seeds > 1 else math.nan
