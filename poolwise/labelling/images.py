@@ -2,10 +2,16 @@
 
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from poolwise.data.formats.files import package
 from poolwise.data.formats.images import open_image
 from poolwise.errors import FileError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 LARGEST_FILE = 64 << 20
 """Bytes of an image file that is opened."""
@@ -42,9 +48,10 @@ def served(path: Path, longest: int = 1_600) -> tuple[bytes, str]:
     operations = package("PIL.ImageOps", "pillow", "reading images")
     with open_image(path) as image:
         clear = image.mode in ("1", "P", "RGBA", "LA", "PA", "La", "RGBa")
-        if image.mode.startswith(("I", "F")):
-            image = operations.autocontrast(image.convert("L")) if image.mode == "F" else image.convert("L")
-        upright = operations.exif_transpose(image).convert("RGBA" if clear else "L" if image.mode == "L" else "RGB")
+        upright = operations.exif_transpose(image)
+        if upright.mode.startswith(("I", "F")):
+            upright = _eight_bits(upright)
+        upright = upright.convert("RGBA" if clear else "L" if upright.mode == "L" else "RGB")
         upright.thumbnail((longest, longest))
         written = io.BytesIO()
         small = upright.width * upright.height <= 1 << 16
@@ -54,3 +61,14 @@ def served(path: Path, longest: int = 1_600) -> tuple[bytes, str]:
             return written.getvalue(), "image/png"
         upright.save(written, "JPEG", quality=_QUALITY)
         return written.getvalue(), "image/jpeg"
+
+
+def _eight_bits(image: "Image") -> "Image":
+    """An image of more than 8 bits per pixel, as of a scanner or a microscope: its darkest pixel is black, its lightest
+    white. Pillow would clip it, to white for the most part."""
+    values = np.asarray(image, np.float64)
+    known = np.isfinite(values)
+    low, high = (values[known].min(), values[known].max()) if known.any() else (0.0, 0.0)
+    scaled = (np.where(known, values, low) - low) * (255 / (high - low) if high > low else 0.0)
+    made: Image = package("PIL.Image", "pillow", "reading images").fromarray(np.round(scaled).astype(np.uint8))
+    return made
