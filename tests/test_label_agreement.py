@@ -48,6 +48,9 @@ def test_two_people_get_cohens_and_three_get_fleiss_kappa():
     two = [("label", str(n), "ab"[n % 2], person) for n in range(6) for person in ("anna", "bert")]
     found = agreement(*two)
     assert (found.name, found.kappa, found.items, found.observed) == ("Cohen's kappa", 1.0, 6, 1.0)
+    assert found.low < 0.3  # six items say little
+    assert found.high == 1.0
+    assert agreement(*(("label", str(n), "ab"[n % 2], p) for n in range(600) for p in "xy")).low > 0.98
     found = agreement(*two, ("label", "0", "b", "carl"))
     assert found.name == "Fleiss' kappa"
     assert found.kappa < 1

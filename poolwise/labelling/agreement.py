@@ -3,12 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
 
+from poolwise.labelling.measuring import wilson
 from poolwise.labelling.store import Event
-
-# Of a 95 % interval.
-_QUANTILE = 1.96
 
 
 @dataclass(frozen=True)
@@ -48,10 +45,19 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     """
     if not pairs:
         return None
-    first, second = Counter(one for one, _ in pairs), Counter(two for _, two in pairs)
     observed = sum(one == two for one, two in pairs) / len(pairs)
-    expected = sum(first[name] * second[name] for name in first) / len(pairs) ** 2
-    return None if expected >= 1 else (observed - expected) / (1 - expected)
+    return _beyond(observed, _cohen_chance(pairs))
+
+
+def _cohen_chance(pairs: Sequence[tuple[str, str]]) -> float:
+    """The share of items on which two people would agree by chance."""
+    first, second = Counter(one for one, _ in pairs), Counter(two for _, two in pairs)
+    return sum(first[name] * second[name] for name in first) / len(pairs) ** 2
+
+
+def _beyond(share: float, chance: float) -> float | None:
+    """Agreement beyond chance; None if chance alone explains everything."""
+    return None if chance >= 1 else (share - chance) / (1 - chance)
 
 
 def fleiss_kappa(counts: Sequence[Mapping[str, int]]) -> float | None:
@@ -70,12 +76,16 @@ def fleiss_kappa(counts: Sequence[Mapping[str, int]]) -> float | None:
     if not counts:
         return None
     observed = sum(_agreeing(row) for row in counts) / len(counts)
+    return _beyond(observed, _fleiss_chance(counts))
+
+
+def _fleiss_chance(counts: Sequence[Mapping[str, int]]) -> float:
+    """The share of pairs of labels that would agree by chance."""
     classes: Counter[str] = Counter()
     for row in counts:
         classes.update(row)
     total = sum(classes.values())
-    expected = sum((count / total) ** 2 for count in classes.values())
-    return None if expected >= 1 else (observed - expected) / (1 - expected)
+    return sum((count / total) ** 2 for count in classes.values())
 
 
 def _agreeing(row: Mapping[str, int]) -> float:
@@ -130,12 +140,10 @@ class Answers:
         counts = [Counter(row.values()) for row in rows]
         observed = sum(_agreeing(row) for row in counts) / len(rows)
         if len(people) == 2:
-            name, kappa = "Cohen's kappa", cohen_kappa([(row[people[0]], row[people[1]]) for row in rows])
+            name, chance = "Cohen's kappa", _cohen_chance([(row[people[0]], row[people[1]]) for row in rows])
         else:
-            name, kappa = "Fleiss' kappa", fleiss_kappa(counts)
-        if kappa is None:
-            return Agreement(name, None, None, None, observed, len(rows), people)
-        # The spread of the observed share, taken over the expected one as if that were known.
-        chance = 1.0 if kappa == 1 else (1 - observed) / (1 - kappa)
-        half = _QUANTILE * sqrt(observed * (1 - observed) / len(rows)) / chance
-        return Agreement(name, kappa, max(-1.0, kappa - half), min(1.0, kappa + half), observed, len(rows), people)
+            name, chance = "Fleiss' kappa", _fleiss_chance(counts)
+        kappa = _beyond(observed, chance)
+        # The interval is that of the observed share, with the share by chance taken as if it were known.
+        low, high = (_beyond(share, chance) for share in wilson(observed * len(rows), len(rows)))
+        return Agreement(name, kappa, None if low is None else max(-1.0, low), high, observed, len(rows), people)

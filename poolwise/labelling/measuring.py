@@ -25,7 +25,7 @@ _QUANTILE = 1.959963984540054
 _SHOWN = 40
 
 
-def wilson(correct: int, count: int) -> tuple[float, float]:
+def wilson(correct: float, count: int) -> tuple[float, float]:
     """The 95 % interval of a share (Wilson 1927).
 
     Example:
