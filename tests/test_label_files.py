@@ -236,7 +236,7 @@ class TestAdding:
         added, events = self.plan({"a": "cat", "b": " cat ", "c": ""})
         assert (added.new, added.same, added.empty, added.changed) == (1, 1, 1, 0)
         assert [(event.kind, event.item, event.label) for event in events] == [("label", "b", "cat")]
-        assert str(added) == "1 new label; 1 was there already; 1 row without a label skipped"
+        assert str(added) == "1 new label; 1 was there already; 1 row without a label left out"
 
     @pytest.mark.parametrize(
         ("labels", "message"),
@@ -249,6 +249,28 @@ class TestAdding:
     def test_refuses_what_is_unknown(self, labels, message):
         with pytest.raises(LabelError, match=message):
             self.plan(labels)
+
+    def test_marks_stand_in_the_place_of_labels(self):
+        added, events = self.plan({"b": "(cannot be labelled)", "c": " (Don\u2019t  know) "}, person="anna")
+        assert [(event.kind, event.item, event.label) for event in events] == [
+            ("unlabelable", "b", None),
+            ("unsure", "c", None),
+        ]
+        assert str(added) == "0 new labels; 1 not known; 1 cannot be labelled"
+        fold = self.state().add([Event("unsure", "b", None, "anna", id=3), Event("class", label="(skip)", id=4)])
+        options = {"replace": False, "new_classes": False}
+        added, events = plan({"b": "(don't know)"}, self.items, fold, "x.csv", **options, person="anna")
+        assert (added.same, events) == (1, [])
+        _, events = plan({"b": "(skip)"}, self.items, fold, "x.csv", **options)  # a class is called that here
+        assert [(event.kind, event.label) for event in events] == [("label", "(skip)")]
+
+    def test_a_mark_replaces_an_own_label_only(self):
+        with pytest.raises(LabelError, match=r"'a' is 'cat', and here it is marked \(skip\).*replace=True"):
+            self.plan({"a": "(skip)"}, person="anna")
+        _, events = self.plan({"a": "(skip)"}, person="anna", replace=True)
+        assert [event.kind for event in events] == ["skip"]
+        with pytest.raises(LabelError, match="only they can take them back"):
+            self.plan({"a": "(skip)"}, person="bert", replace=True)
 
     def test_conflicts(self):
         with pytest.raises(LabelError, match=r"'a' is 'cat', and 'dog' here.*replace=True"):
@@ -325,6 +347,20 @@ class TestImages:
         assert media == "image/png"
         with Image.open(tmp_path / "b.png") as image:
             assert image.getpixel((0, 0)) == (1, 2, 3)
+
+    @pytest.mark.parametrize(
+        ("values", "ending"),
+        [
+            (np.array([[1_000, 31_000], [61_000, 61_000]], np.uint16), "png"),
+            (np.array([[-1.0, 0.0], [1.0, 1.0]], np.float32), "tif"),
+            (np.array([[-70_000, 0], [70_000, 70_000]], np.int32), "tif"),
+        ],
+    )
+    def test_of_more_than_eight_bits_are_not_clipped(self, tmp_path, values, ending):
+        Image.fromarray(values).save(tmp_path / f"deep.{ending}")
+        (tmp_path / "shown.png").write_bytes(images.served(tmp_path / f"deep.{ending}")[0])
+        with Image.open(tmp_path / "shown.png") as image:
+            assert np.asarray(image.convert("L")).tolist() in ([[0, 128], [255, 255]], [[0, 127], [255, 255]])
 
     def test_bombs_and_strange_files_are_refused(self, tmp_path, monkeypatch):
         Image.new("1", (9_000, 9_000)).save(tmp_path / "bomb.png")

@@ -68,10 +68,10 @@ def next_batch(
 ) -> None:
     """Write a file with the items to label next.
 
-    It has the id, the text or file, a score, why it was chosen, and an empty column `label`. Fill that in and hand the
-    file to `poolwise add`. Then ask again: a model learns from all labels and chooses what helps it most. Asked twice
-    without labels in between, the batch is the same. The first time, a project is made beside the data (DATA.poolwise);
-    everything is kept there, and it can be copied at any time.
+    It has the id, the text or file, a score, why it was chosen, and an empty column `label`. Fill that in, or write
+    (cannot be labelled) where no class fits, and hand the file to `poolwise add`. Then ask again: a model learns from
+    all labels and chooses what helps it most. Asked twice without labels in between, the batch is the same. The first
+    time, a project is made beside the data (DATA.poolwise); everything is kept there, and it can be copied at any time.
 
     One in five items is drawn at random and never trained on. `poolwise status` shows how many of those the model gets
     right.
@@ -107,6 +107,7 @@ def next_batch(
 
 def _keep_labels(output: Path, project: "Project") -> None:
     """Refuse to write over labels that somebody filled in and did not add yet."""
+    from poolwise.labelling.adding import mark_of
     from poolwise.labelling.tables import read_labels
 
     if not output.exists() or output.suffix.lower() == ".json":
@@ -115,8 +116,11 @@ def _keep_labels(output: Path, project: "Project") -> None:
         labels = read_labels(output)
     except (FileError, ValueError):
         raise FileError(f"{output}: is there already, and is not a batch. Name another file with -o.") from None
-    current = project.store.current()
-    fresh = [name for name, label in labels.items() if label and (name not in current or not current[name].label)]
+    fold = project.store.fold()
+    answered = {
+        name for name, known in fold.items.items() if known.label or mark_of(labels.get(name) or "", fold.classes)
+    }
+    fresh = [name for name, label in labels.items() if label and name not in answered]
     if fresh:
         raise FileError(
             f"{output}: has {len(fresh):,} labels that were not added yet. Run `poolwise add {output}` first, or name "

@@ -50,9 +50,12 @@ def add(
 ) -> None:
     """Add labels from a file.
 
-    All of them are taken or, if something is wrong, none. Rows without a label are skipped. Ids that are not in the
+    All of them are taken or, if something is wrong, none. Rows without a label are left out. Ids that are not in the
     data, classes that the project does not have, and labels that differ from earlier ones are refused, each with a
     message. The file may come from Excel, with semicolons.
+
+    In the place of a label, (cannot be labelled) keeps an item from being offered again, and (don't know) or (skip)
+    puts it off until nothing else is left.
 
     Examples:
 

@@ -271,6 +271,7 @@ class Project:
         Args:
             labels: the label of each item, None or empty where there is none; or a file, `.csv`, `.jsonl` or
                 `.parquet`, with a column of ids and one of labels; or a `.json` file that Label Studio exported.
+                `"(skip)"`, `"(don't know)"` and `"(cannot be labelled)"` may stand in the place of a label.
             replace: whether labels may differ from those that are there.
             new_classes: whether labels may be classes that the project does not have.
             person: who gave them.
@@ -297,7 +298,9 @@ class Project:
 
         def decide(fold: Fold) -> list[Event]:
             nonlocal added
-            added, events = plan(given, self.items, fold, where, replace=replace, new_classes=new_classes)
+            added, events = plan(
+                given, self.items, fold, where, replace=replace, new_classes=new_classes, person=person
+            )
             return [dataclasses.replace(event, person=person, origin=origin) for event in events]
 
         self.store.decide(decide)

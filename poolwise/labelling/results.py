@@ -62,6 +62,9 @@ class Added:
         same: items that had this label already.
         empty: rows without a label.
         classes: classes that are new.
+        skip: items that were skipped.
+        unsure: items that the person did not know.
+        unlabelable: items that cannot be labelled.
         foreign: tasks of Label Studio that are not of this project.
     """
 
@@ -70,16 +73,24 @@ class Added:
     same: int = 0
     empty: int = 0
     classes: Sequence[str] = ()
+    skip: int = 0
+    unsure: int = 0
+    unlabelable: int = 0
     foreign: int = 0
 
     def __str__(self) -> str:
         parts = [f"{self.new:,} new label{'' if self.new == 1 else 's'}"]
         if self.changed:
             parts.append(f"{self.changed:,} replaced")
+        for count, words in ((self.skip, "skipped"), (self.unsure, "not known")):
+            if count:
+                parts.append(f"{count:,} {words}")
+        if self.unlabelable:
+            parts.append(f"{self.unlabelable:,} cannot be labelled")
         if self.same:
             parts.append(f"{self.same:,} {'was' if self.same == 1 else 'were'} there already")
         if self.empty:
-            parts.append(f"{self.empty:,} row{'' if self.empty == 1 else 's'} without a label skipped")
+            parts.append(f"{self.empty:,} row{'' if self.empty == 1 else 's'} without a label left out")
         if self.classes:
             parts.append(f"new classes: {', '.join(self.classes)}")
         if self.foreign:

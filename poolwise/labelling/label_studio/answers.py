@@ -67,7 +67,8 @@ class Taken:
         return bool(self.labels or self.skipped or self.cleared or self.deleted or self.classes)
 
     def __str__(self) -> str:
-        parts = [f"{self.labels:,} new labels" + (f", {self.changed:,} of them changed" if self.changed else "")]
+        many = "" if self.labels == 1 else "s"
+        parts = [f"{self.labels:,} new label{many}" + (f", {self.changed:,} of them changed" if self.changed else "")]
         if self.skipped:
             parts.append(f"{self.skipped:,} skipped")
         if self.cleared:

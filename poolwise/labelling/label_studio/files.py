@@ -53,5 +53,5 @@ def add_export(path: Path, items: Items, store: Store, uid: str, *, new_classes:
         raise LabelError(f"{path}: none of its {foreign:,} tasks is of this project. Is it the file of another one?")
     reader = Reader(path.name[:200], person=person, new_classes=new_classes)
     taken = take(store, reader, [replace(task, complete=False) for task in tasks], {}, strict=True)
-    empty = taken.skipped + taken.unclear
-    return Added(taken.labels - taken.changed, taken.changed, taken.known, empty, taken.classes, foreign)
+    new, skipped = taken.labels - taken.changed, taken.skipped
+    return Added(new, taken.changed, taken.known, taken.unclear, taken.classes, skip=skipped, foreign=foreign)
