@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -182,9 +183,11 @@ def _news(
             yield receiver.wait
             return
         number = server.add_webhook(project, webhook_url or f"http://{host}:{receiver.port}/", {HEADER: secret})
+        before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that it is removed then
         try:
             yield receiver.wait
         finally:
+            signal.signal(signal.SIGTERM, before)
             server.remove_webhook(number)
 
 
