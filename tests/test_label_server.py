@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from labelling_server import ROOT, Page, command, connect, events_of, free_port, write_texts
+from labelling_server import ROOT, Page, command, connect, events_of, free_port, write_digits, write_texts
 
 long = pytest.mark.skipif(not os.environ.get("POOLWISE_LONG"), reason="takes minutes: set POOLWISE_LONG=1 to run it")
 
@@ -159,41 +159,119 @@ def percentile(times, share):
     return sorted(times)[min(len(times) - 1, int(share * len(times)))]
 
 
+def processor_time(process):
+    """Seconds of processor time that a process has used so far."""
+    user, system = open_text(f"/proc/{process}/stat").rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def shown(times):
+    listed = ", ".join(f"{share:.0%} {1000 * percentile(times, share):.0f} ms" for share in (0.5, 0.95, 0.99))
+    return f"{len(times):,} answers: {listed}, slowest {1000 * max(times):.0f} ms"
+
+
+def timed(times, call):
+    began = time.perf_counter()
+    answer = call()
+    times.append(time.perf_counter() - began)
+    return answer
+
+
+def label_one_by_one(page, labels, pace, number=0):
+    """Label as the script of the page does, and ask for the status every four seconds; gives the time of each answer.
+
+    Args:
+        page: of a browser.
+        labels: how many to give.
+        pace: seconds per label.
+        number: of the person.
+    """
+    times, items, asked = [], [], time.monotonic()
+    for _ in range(labels):
+        began = time.perf_counter()
+        if len(items) < 5:
+            known = {item["id"] for item in items}
+            items += [item for item in timed(times, lambda: page.work(16)) if item["id"] not in known]
+        if items:
+            item = items.pop(0)
+            if "image" in item:
+                assert timed(times, lambda: page.client.get(item["image"])).status_code == 200  # noqa: B023
+            label = "cat" if number % 2 else "dog"
+            answer = timed(times, lambda: page.say(item["id"], label))  # noqa: B023
+            assert answer.status_code == 200, answer.text
+        if time.monotonic() - asked > 4:
+            asked = time.monotonic()
+            assert timed(times, lambda: page.client.get("/api/status")).status_code == 200
+        time.sleep(max(0.0, pace - (time.perf_counter() - began)))
+    return times
+
+
+ONE_PERSON = pytest.mark.parametrize("kind", ["texts", "images"])
+
+
+def one_person(folder, kind, labels, pace):
+    """One person labels; gives the times of all answers, and the server's own processor time per answer."""
+    if kind == "texts":
+        data = write_texts(folder, [f"text {n} about {'cats' if n % 2 else 'dogs'}" for n in range(2_000)])
+    else:
+        data = write_digits(folder / "digits", 300)
+    encoder = "tfidf" if kind == "texts" else "patches"
+    with (
+        command(data, "--classes", "cat,dog", "--encoder", encoder, home=folder) as (server, address, _),
+        connect(address) as client,
+    ):
+        page = Page(client)
+        wait_until(lambda: page.work(1))
+        before = processor_time(server.pid)
+        times = label_one_by_one(page, labels, pace)
+        for path in ("/", "/progress", "/review", "/team"):
+            assert timed(times, lambda: client.get(path)).status_code == 200  # noqa: B023
+        own = (processor_time(server.pid) - before) / len(times)
+    print(f"one person, {kind}: {shown(times)}; {1000 * own:.1f} ms of the server's processor time each")
+    return times, own
+
+
+@pytest.mark.slow
+@ONE_PERSON
+def test_an_answer_takes_the_server_a_few_milliseconds(tmp_path, kind):
+    """In processor time, which a busy machine does not change."""
+    _, own = one_person(tmp_path, kind, labels=40, pace=0.0)
+    assert own < 0.02
+
+
+@pytest.mark.slow
+@long
+@ONE_PERSON
+def test_one_person_for_a_minute(tmp_path, kind):
+    """Sixty labels in a minute, while models train: every answer takes below 50 ms."""
+    times, _ = one_person(tmp_path, kind, labels=60, pace=1.0)
+    assert max(times) < 0.05
+
+
 @pytest.mark.slow
 @long
 def test_fifty_annotators_for_a_minute(tmp_path):
     """One answer per second and person, while a model trains; the slowest in a hundred answers take below 200 ms."""
     data = write_texts(tmp_path, [f"text {n} about {'cats' if n % 2 else 'dogs'}" for n in range(8_000)])
     times, problems = [], []
-    with command(data, "--classes", "cat,dog", "--encoder", "tfidf", home=tmp_path) as (_, address, _):
+    with command(data, "--classes", "cat,dog", "--encoder", "tfidf", home=tmp_path) as (server, address, _):
 
         def annotate(number):
             try:
                 with connect(address) as client:
-                    page, items = Page(client), []
+                    page = Page(client)
                     time.sleep(number / 50)
-                    until = time.monotonic() + 60
-                    while time.monotonic() < until:
-                        began = time.perf_counter()
-                        if len(items) < 5:
-                            known = {item["id"] for item in items}
-                            items += [item for item in page.work(16) if item["id"] not in known]
-                            times.append(time.perf_counter() - began)
-                        if items:
-                            began = time.perf_counter()
-                            answer = page.say(items.pop(0)["id"], "cat" if number % 2 else "dog")
-                            times.append(time.perf_counter() - began)
-                            assert answer.status_code == 200, answer.text
-                        time.sleep(max(0.0, 1 - (time.perf_counter() - began)))
+                    times.extend(label_one_by_one(page, 60, 1.0, number))
             except Exception as error:
                 problems.append(error)
 
+        before = processor_time(server.pid)
         crew = [threading.Thread(target=annotate, args=(n,)) for n in range(50)]
         for one in crew:
             one.start()
         for one in crew:
             one.join()
+        own = (processor_time(server.pid) - before) / max(1, len(times))
     assert not problems
-    shown = ", ".join(f"{share:.0%} {1000 * percentile(times, share):.0f} ms" for share in (0.5, 0.95, 0.99))
-    print(f"{len(times):,} answers: {shown}, slowest {1000 * max(times):.0f} ms")
+    print(f"fifty people: {shown(times)}; {1000 * own:.1f} ms of the server's processor time each")
     assert percentile(times, 0.99) < 0.2
