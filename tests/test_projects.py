@@ -223,6 +223,8 @@ class TestMistakes:
             (["add", "labels.csv"], "there is no project"),
             (["status", "tickets.csv"], "has no project yet"),
             (["apply", "tickets.csv", "-o", "out.csv"], "has no project yet"),
+            (["apply", "nothing.csv", "-o", "out.csv"], "nothing.csv: there is no such file, folder or project"),
+            (["status", "nothing.csv"], "nothing.csv: there is no such file, folder or project"),
         ],
     )
     def test_end_in_one_message(self, run, arguments, message):
@@ -236,6 +238,7 @@ class TestMistakes:
             ("id,label\nt1,billing\nx9,account\n", "'x9'"),
             ("id,label\nt1,Billing\n", "Did you mean 'billing'? The classes are: 'billing', 'account'."),
             ("id,label\nt1,Billing\n", "Correct the labels, or pass --new-classes to add it."),
+            ("id,label\nt1,xyz\nt2,Account\n", "'xyz', 'Account'. Did you mean 'account' by 'Account'?"),
             ("label\nbilling\n", "no column 'id'"),
         ):  # fmt: skip
             Path("labels.csv").write_text(content)
@@ -248,6 +251,26 @@ class TestMistakes:
         assert "1 replaced" in run("add", "labels.csv", "--replace").out
         Path("labels.csv").write_text("id,label\nt2,extra\n")
         assert "new classes: extra" in run("add", "labels.csv", "--new-classes").out
+
+    def test_marks_in_the_place_of_labels(self, run):
+        run("next", "tickets.csv", "-n", 4, "-o", "batch.csv", "--classes", ",".join(WORDS), "--encoder", "tfidf")
+        rows = fill_in("batch.csv", dict.fromkeys([f"t{n}" for n in range(12)], "(cannot be labelled)"))
+        assert "4 labels that were not added yet" in run("next", "tickets.csv", "-o", "batch.csv", code=2).err
+        assert "0 new labels; 4 cannot be labelled" in run("add", "batch.csv").out
+        status = run("status").out
+        assert "4 items cannot be labelled" in status
+        assert "batch 1: 4 of 4 answered, 4 without a label" in status
+        Path("one.csv").write_text(f"id,label\n{rows[0]['id']},billing\n")
+        assert "1 new label" in run("add", "one.csv").out
+        run("next", "tickets.csv", "-n", 12, "-o", "batch.csv")  # the mark that was replaced does not get lost
+        with open("batch.csv", newline="") as file:
+            offered = {row["id"] for row in csv.DictReader(file)}
+        assert offered == {f"t{n}" for n in range(12)} - {row["id"] for row in rows}
+
+    def test_a_project_that_was_made_without_a_column_of_ids(self, run):
+        Path("x.csv").write_text("number,text\na1,one\na2,two\n")
+        run("next", "x.csv", "-n", 1, "--encoder", "tfidf")
+        assert "was made without --id. Leave it out" in run("next", "x.csv", "--id", "number", code=2).err
 
     def test_labels_that_are_in_the_data_itself(self, run):
         Path("x.csv").write_text("text,topic\none,a\ntwo,b\nthree,\n")

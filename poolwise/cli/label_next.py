@@ -95,10 +95,10 @@ def next_batch(
     with showing_warnings(quiet), resumable(), bar(quiet) as report:
         opened = open_project(data, project, database, model, classes=read_classes(classes), create=True, **settings)
         with opened:
+            if not quiet:
+                _say_data(opened)  # first, since changes of the data are noticed once
             if output is not None:
                 _keep_labels(output, opened)
-            if not quiet:
-                _say_data(opened)
             batch = opened.next(count, report=report)
             config = _write_batch(batch, opened, output, excel)
             if not quiet:
@@ -116,15 +116,18 @@ def _keep_labels(output: Path, project: "Project") -> None:
         labels = read_labels(output)
     except (FileError, ValueError):
         raise FileError(f"{output}: is there already, and is not a batch. Name another file with -o.") from None
-    fold = project.store.fold()
-    answered = {
-        name for name, known in fold.items.items() if known.label or mark_of(labels.get(name) or "", fold.classes)
-    }
-    fresh = [name for name, label in labels.items() if label and name not in answered]
+    fold, said = project.store.fold(), set()
+    for event in project.store.events():
+        said.add((event.item, event.label or event.kind))
+    fresh = [
+        name
+        for name, label in labels.items()
+        if label and not (name in fold.items and (name, mark_of(label, fold.classes) or label) in said)
+    ]
     if fresh:
+        many = f"{len(fresh):,} {'label that was' if len(fresh) == 1 else 'labels that were'}"
         raise FileError(
-            f"{output}: has {len(fresh):,} labels that were not added yet. Run `poolwise add {output}` first, or name "
-            "another file with -o."
+            f"{output}: has {many} not added yet. Run `poolwise add {output}` first, or name another file with -o."
         )
 
 

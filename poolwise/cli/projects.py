@@ -23,7 +23,7 @@ DataArgument = Annotated[
 ]
 ProjectArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="[DATA]", help="The data, or the folder of its project; found if there is only one here."),
+    typer.Argument(metavar="DATA", help="The data, or the folder of its project; found if there is only one here."),
 ]
 ProjectOption = Annotated[
     Path | None,

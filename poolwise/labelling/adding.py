@@ -63,9 +63,9 @@ def plan(
     given = {name: value for name, value in given.items() if name not in marks}
     classes = list(dict.fromkeys(name for name in given.values() if name not in fold.classes))
     if classes and not new_classes and fold.classes:
-        alike = [name for name in fold.classes if name.casefold() == classes[0].casefold()]
-        near = alike or get_close_matches(classes[0], fold.classes, 1, 0.75)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        alike = {name: found for name in classes[:_SHOWN] if (found := _like(name, fold.classes))}
+        meant = [f"{found!r}" + (f" by {name!r}" if len(classes) > 1 else "") for name, found in alike.items()]
+        hint = f" Did you mean {', '.join(meant)}?" if meant else ""
         raise LabelError(
             f"{where}: {_many(classes, 'class', 'classes')} not in the project: {_listed(classes)}.{hint} The classes "
             f"are: {_listed(fold.classes, 20)}. Correct the labels, or pass new_classes=True to add "
@@ -114,6 +114,12 @@ def _plan_marks(
         else:
             events.append(Event(kind, name))
     return events, same
+
+
+def _like(name: str, known: Sequence[str]) -> str | None:
+    """The class that somebody probably meant."""
+    same = [found for found in known if found.casefold() == name.casefold()]
+    return next(iter(same or get_close_matches(name, known, 1, 0.75)), None)
 
 
 def _words(kind: str) -> str:

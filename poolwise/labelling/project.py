@@ -148,6 +148,8 @@ class Project:
         """
         folder = project_folder(data, project)
         if not (folder / FILE).exists():
+            if not create and not os.path.exists(data):
+                raise StateError(f"{data}: there is no such file, folder or project.")
             if not create:
                 raise StateError(f"{data}: has no project yet. Begin with `poolwise next {data}`.")
             if model is not None:

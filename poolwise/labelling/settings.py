@@ -47,9 +47,10 @@ def changed(
     for name in ("text", "file", "id", "originals", "separator", "encoding"):
         value = given.pop(name, None)
         if value is not None and name != "originals" and value != getattr(description, name):
+            before = getattr(description, name)
+            with_it = f"without {name}=" if before is None else f"with {name}={before!r}, not {value!r}"
             raise ParameterError(
-                f"the project {folder} was made with {name}={getattr(description, name)!r}, not {value!r}. Leave it "
-                "out, or make another project with project=."
+                f"the project {folder} was made {with_it}. Leave it out, or make another project with project=."
             )
     check_settings(given)
     if description.model is not None and model is None and not any_model:

@@ -28,6 +28,7 @@ class Status:
         batch_done: how many of its items have a label.
         models: the models so far.
         stale: labels that the newest model does not know.
+        batch_aside: how many of the batch's items were answered without a label.
     """
 
     items: int
@@ -42,6 +43,7 @@ class Status:
     batch_done: int
     models: Sequence[ModelRecord]
     stale: int
+    batch_aside: int = 0
 
     def lines(self) -> list[str]:
         """What a person wants to know, one line each."""
@@ -60,7 +62,9 @@ class Status:
             if count:
                 said.append(f"{count:,} {one if count == 1 else many}")
         if self.batch is not None:
-            said.append(f"batch {self.batch.number}: {self.batch_done:,} of {len(self.batch.picks):,} labelled")
+            aside = f", {self.batch_aside:,} without a label" if self.batch_aside else ""
+            done = self.batch_done + self.batch_aside
+            said.append(f"batch {self.batch.number}: {done:,} of {len(self.batch.picks):,} answered{aside}")
         said += self._curve()
         if self.stale and self.models:
             said.append(f"{self.stale:,} label{' is' if self.stale == 1 else 's are'} newer than the newest model")
@@ -114,9 +118,9 @@ def make_status(items: Items, fold: Fold, batch: Proposal | None, models: Sequen
         for answer in current.answers:
             if answer.kind == "label":
                 people[answer.person] = people.get(answer.person, 0) + 1
-    done = 0
-    if batch is not None:
-        done = sum(name in fold.items and fold.items[name].label is not None for name in batch.ids)
+    answered = [fold.items[name] for name in (batch.ids if batch is not None else ()) if name in fold.items]
+    done = sum(current.label is not None for current in answered)
     return Status(
-        len(items), labelled, classes, conflicts, unlabelable, unsure, gone, people, batch, done, models, newer
-    )
+        len(items), labelled, classes, conflicts, unlabelable, unsure, gone, people, batch, done, models, newer,
+        len(answered) - done,
+    )  # fmt: skip
