@@ -192,10 +192,10 @@ def _key(stamp: str, parts: Sequence[str]) -> str:
 
 def _kept(cache: Path, key: str) -> Array | None:
     try:
-        values: Array = np.load(cache / f"{key}.npy", allow_pickle=False)
-        return values
+        values = np.load(cache / f"{key}.npy", allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
+    return values if isinstance(values, np.ndarray) else None  # somebody may have put an archive there
 
 
 def _keep(cache: Path, key: str, values: Array) -> None:
