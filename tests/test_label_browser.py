@@ -98,6 +98,32 @@ def test_a_new_user_labels_sixty_digits_up_to_a_model_and_an_export(tmp_path, vi
     assert {row["id"]: row["label"] for row in rows} == given
 
 
+def test_without_classes_the_page_asks_for_them(tmp_path, visit):
+    data = write_texts(tmp_path)
+    with command(data, "--encoder", "tfidf", home=tmp_path) as (_, address, _):
+        page = visit(address)
+        assert page.locator("#add-title").inner_text() == "Name the classes"
+        page.fill("#add-name", "cat, dog ,, cat")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".class[data-label=dog]")
+        assert page.locator(".class").count() == 2
+        assert page.locator("#add-said").inner_text() == "The classes: cat, dog."
+        assert page.locator("#add-cancel").inner_text() == "Done"
+        page.fill("#add-name", "cow")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".class[data-label=cow]")
+        page.click("#add-cancel")
+        press(page, "3")
+        page.keyboard.press("+")  # later, a name may have a comma in it
+        assert page.locator("#add-title").inner_text() == "Add a class"
+        page.fill("#add-name", "sheep, goats")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("[data-label='sheep, goats']")
+        saved(page)
+    labels = [event.label for event in events_of(data)]
+    assert labels == ["cat", "dog", "cow", "cow", "sheep, goats"]
+
+
 def test_two_browsers_reload_lost_network_and_a_phone(tmp_path, visit):
     data = write_texts(tmp_path, [f"text {n} <b>bold</b>" for n in range(300)])
     port = free_port()
@@ -191,5 +217,6 @@ def test_an_access_link_and_its_end(tmp_path, visit):
         owner.wait_for_selector("text=revoked")
         anna.keyboard.press("1")
         anna.wait_for_function("() => document.getElementById('saved').dataset.state === 'refused'")
+        assert anna.locator("#alarm").inner_text().startswith("You need an access link.")
         anna.reload()
         anna.wait_for_selector("text=You need an access link")

@@ -198,6 +198,17 @@ def test_every_page_answers(page, path):
     assert "<h1" in answer.text
 
 
+def test_what_was_set_aside_is_counted_by_kind(page):
+    for item, kind in (("0", "skip"), ("1", "unsure"), ("2", "unlabelable"), ("3", "unlabelable")):
+        page.say(item, kind=kind)
+    assert "Set aside: 1 skipped, 1 not known, 2 that cannot be labelled." in page.client.get("/progress").text
+    team = page.client.get("/team").text
+    assert '<td data-title="Don’t know">1</td><td data-title="Cannot be labelled">2</td>' in team
+    assert '<td data-title="Corrected" class="none">0</td>' in team  # left out on a phone
+    page.say("0", "cat")
+    assert "Set aside: 1 not known, 2 that" in page.client.get("/progress").text
+
+
 def test_the_page_of_progress_draws_the_curve_with_its_interval(desk, page):
     for n, accuracy in ((10, 0.5), (40, 0.8)):
         desk.store.add_model(ModelRecord(n, ["cat", "dog"], "a model", 30, int(30 * accuracy), accuracy, 0.4, 0.9))

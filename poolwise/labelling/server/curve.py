@@ -55,6 +55,8 @@ def _ticks(most: int) -> list[int]:
 
 def _svg(points: Sequence[tuple[int, float, float, float]], width: int, height: int, words: str) -> Markup:
     most = max(max(point[0] for point in points), 1)
+    if len(points) == 1:
+        most *= 2  # a single model stands in the middle, not at the edge
     right, bottom = width - _RIGHT, height - _BOTTOM
 
     def x(labels: float) -> float:

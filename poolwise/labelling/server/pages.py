@@ -31,6 +31,9 @@ _HERE = Path(__file__).parent
 # Pairs and doubts on one page.
 _SHOWN = 24
 
+# Answers without a label, in words.
+_ASIDE = {"skip": "skipped", "unsure": "not known", "unlabelable": "that cannot be labelled"}
+
 # Characters of a text in a list.
 _BEGINNING = 600
 
@@ -149,7 +152,7 @@ def progress_of(desk: Desk) -> dict[str, Any]:
     known, counts = desk.known, desk.counts()
     batch = known.batches[-1] if known.batches else None
     most = max(counts.values(), default=0)
-    kinds = {"skip": 0, "unsure": 0, "unlabelable": 0}
+    kinds = dict.fromkeys(_ASIDE, 0)
     for current in desk.fold.items.values():
         if current.label is None and current.answers and current.answers[-1].kind in kinds:
             kinds[current.answers[-1].kind] += 1
@@ -159,7 +162,7 @@ def progress_of(desk: Desk) -> dict[str, Any]:
         "labels": sum(counts.values()),
         "items": len(desk.items),
         "balance": [(name, counts[name], counts[name] / most if most else 0) for name in desk.classes],
-        "set_aside": kinds,
+        "set_aside": [f"{count:,} {_ASIDE[kind]}" for kind, count in kinds.items() if count],
         "curve": draw_curve(known.models),
         "model": known.models[-1] if known.models else None,
         "batch": batch,
@@ -216,6 +219,7 @@ def review_of(desk: Desk) -> dict[str, Any]:
         "counts": {"conflicts": len(conflicts), "doubts": len(doubts), "twins": len(twins)},
         "classes": desk.classes,
         "ready": bool(found.after_event),
+        "trained": bool(desk.known.models),
     }
 
 

@@ -105,8 +105,10 @@ function showSaved(state, reason = "") {
     saved: "Saved",
     saving: "Saving …",
     offline: `Offline, retrying · ${few} kept here`,
-    refused: `Not saved yet, retrying · ${few} kept here. ${reason}`,
+    refused: count ? `Not saved yet, retrying · ${few} kept here` : "Refused, retrying",
   };
+  if (state !== "saving") by("alarm").hidden = state !== "refused"; // it stays while an answer is sent again
+  if (state === "refused" && by("alarm").textContent !== reason) by("alarm").textContent = reason;
   const box = by("saved");
   if (box.dataset.state !== state || count) {
     box.dataset.state = state;
@@ -384,6 +386,7 @@ function breakable(name) {
 }
 
 // Whether a name does not fit a narrow button: it is long, or a word in it is.
+const isMedium = (name) => name.length > 16 || name.split(/[\s_/.-]/).some((word) => word.length > 9);
 const isLong = (name) => name.length > 24 || name.split(/[\s_/.-]/).some((word) => word.length > 14);
 
 function showClasses() {
@@ -405,6 +408,7 @@ function showClasses() {
     filter();
   }
   by("classes").classList.toggle("many", classes.length > MANY);
+  by("classes").classList.toggle("medium", classes.length <= MANY && classes.some(isMedium));
   for (const box of ["classes", "balance"]) by(box).classList.toggle("long", classes.some(isLong));
 }
 
@@ -498,26 +502,30 @@ let several = false; // whether more classes are expected, as at the beginning
 
 function addClass() {
   several = classes.length < 2;
+  by("add-title").textContent = several ? "Name the classes" : "Add a class";
   by("add-error").textContent = "";
-  by("add-said").textContent = several ? "Add the classes to choose from, at least two. More can follow at any time." : "";
+  by("add-said").textContent = several ? "At least two, one after the other or separated by commas. More can follow at any time." : "";
   by("add-name").value = "";
+  by("add-cancel").textContent = "Cancel";
   by("add-box").showModal();
   by("add-name").focus();
 }
 
 by("add-form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const name = by("add-name").value.trim();
-  if (!name) return;
-  if (classes.includes(name)) return (by("add-error").textContent = "There is such a class already.");
+  const typed = by("add-name").value;
+  const names = (several ? typed.split(",") : [typed]).map((name) => name.trim()).filter(Boolean);
+  if (!names.length) return;
+  by("add-error").textContent = "";
+  if (!several && classes.includes(names[0])) return (by("add-error").textContent = "There is such a class already.");
   try {
-    classes = (await call("/api/classes", { name })).classes;
+    for (const name of names) classes = (await call("/api/classes", { name })).classes;
     showClasses();
     by("add-name").value = "";
-    by("add-said").textContent = `Added ${name}. Add another one, or press Done.`;
+    by("add-said").textContent = `The classes: ${classes.join(", ")}.`;
     if (!several) by("add-box").close();
     else by("add-cancel").textContent = "Done";
-    announce(`Class ${name} added.`);
+    announce(`Added ${names.join(", ")}.`);
     call("/api/status").then(showStatus).catch(() => {});
   } catch (error) {
     by("add-error").textContent = error instanceof Refused ? error.message : "The server cannot be reached. Try again.";
