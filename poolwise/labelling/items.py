@@ -163,7 +163,8 @@ def _folder(path: Path) -> Items:
     if not found:
         raise FileError(f"{path}: expected a folder of images, and found none in it.")
     if strange:
-        said.append(f"{strange:,} images are left out: links that lead out of the folder, or names that are no text")
+        many = "1 image is" if strange == 1 else f"{strange:,} images are"
+        said.append(f"{many} left out: links that lead out of the folder, or names that are no text")
     ids = [picture.relative_to(path).as_posix() for picture in found]
     return Items("image", ids, files=found, said=[f"{len(ids):,} images, called by their files", *said])
 
@@ -222,7 +223,9 @@ def _table(path: Path, text: str | None, file: str | None, id: str | None, optio
         return Items("image", ids, files=files, file=file, id=id, said=[f"{len(ids):,} images", *said])
     empty = sum(not value.strip() for value in inputs)
     if empty:
-        said.append(f"{empty:,} rows have no text and are never offered")
+        said.append(
+            f"{empty:,} {'row has no text and is' if empty == 1 else 'rows have no text and are'} never offered"
+        )
     return Items("text", ids, inputs, text=text, id=id, said=[f"{len(ids):,} texts", *said])
 
 

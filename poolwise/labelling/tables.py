@@ -1,7 +1,8 @@
 """Tables that go to spreadsheets and come back: label files are read, batches and exports written.
 
-A spreadsheet runs a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return as a formula, and a text may
-come from anybody. Such cells are written with an apostrophe in front, which is taken away again when they are read.
+A spreadsheet runs a cell that begins with `=`, `+`, `-`, `@`, a tab or the end of a line as a formula, some also with the
+wide forms of these characters, and a text may come from anybody. Such cells are written with an apostrophe in front,
+which is taken away again when they are read.
 """
 
 import csv
@@ -26,7 +27,8 @@ WRITTEN = (".csv", ".jsonl", ".parquet")
 
 # A cell that would run as a formula, and one that was kept from it. Apostrophes in front are doubled, so that every
 # text comes back as it was.
-_FORMULA, _KEPT = re.compile(r"'*[=+\-@\t\r]"), re.compile(r"'+[=+\-@\t\r]")
+_BEGINS = r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+_FORMULA, _KEPT = re.compile(f"'*{_BEGINS}"), re.compile(f"'+{_BEGINS}")
 
 # Characters in a cell. Excel cuts or refuses longer ones.
 _LONGEST = 32_000
