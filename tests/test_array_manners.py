@@ -72,6 +72,7 @@ def test_arrays_blocks_rows_and_passes_agree_to_the_bit(tmp_path, store, kind):
     assert (whole[1][3, :, 0] == 0).all()
     blocks = list(p)
     assert all(isinstance(block, Block) for block in blocks)
+    assert repr(blocks[0]).startswith(f"Block({len(blocks[0])} rows, K=")
     assert sum(map(len, blocks)) == len(p) == 40
     small = [block for _, block in p.blocks(memory=1)]
     assert len(small) == 40

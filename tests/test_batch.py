@@ -68,7 +68,7 @@ def test_what_is_not_installed_is_named(batch, monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
+@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet", ".CSV"])
 def test_files_hold_the_picks(tmp_path, ending):
     pd = pytest.importorskip("pandas")
     batch, path = named(), tmp_path / f"x{ending}"
@@ -80,7 +80,7 @@ def test_files_hold_the_picks(tmp_path, ending):
         assert content["diagnostics"]["ceiling"] == pytest.approx(np.log(5))
         found = pd.DataFrame(content["picks"])
     else:
-        found = (pd.read_csv if ending == ".csv" else pd.read_parquet)(path)
+        found = (pd.read_csv if ending.lower() == ".csv" else pd.read_parquet)(path)
     assert found["index"].tolist() == batch.indices.tolist()
     assert found["id"].tolist() == batch.ids.tolist()
     np.testing.assert_allclose(found["score"], batch.scores)

@@ -205,7 +205,70 @@ class Growing(pw.GreedyObjective):
         self.picks += 1
 
 
+def returns_a_tuple(task):
+    scores = uncertainty(task)
+    picks = best(scores, task.batch_size)
+    return picks, scores[picks]
+
+
+def returns_positions_as_floats(task):
+    return best(uncertainty(task), task.batch_size) * 1.0
+
+
+def scores_each_class(task):
+    return task.scores(lambda block: block.probs.mean(1))
+
+
+def scores_in_a_list(task):
+    return task.scores(lambda block: block.probs.amax((1, 2)).tolist())
+
+
+def sorts_its_picks_by_position(task):
+    return np.sort(best(uncertainty(task), task.batch_size))
+
+
+def has_many_ties(task):
+    return np.round(uncertainty(task), 2)
+
+
+class Nothing(OneShort):
+    """Forgets to return the first gains."""
+
+    def start(self):
+        self.value = np.asarray(uncertainty(self.task))
+
+
+class WithoutSuper(OneShort):
+    """Does not call the constructor of its base."""
+
+    def __init__(self, task, *, weight: float = 1.0):
+        self.weight = weight
+
+
+MEMORY = {}
+
+
+def remembers_the_first_pool(task):
+    return MEMORY.setdefault("first", uncertainty(task))
+
+
 BROKEN = [
+    (returns_a_tuple, "valid_batch", "return Picks(indices, scores)"),
+    (returns_positions_as_floats, "valid_batch", "as whole numbers: .astype(int)"),
+    (scores_each_class, "valid_batch", "a tensor of shape [120], not [120, 4]"),
+    (scores_in_a_list, "valid_batch", "a tensor of shape [120], not an object of type list"),
+    (sorts_its_picks_by_position, "pool_order", "the same points come in another order"),
+    (
+        has_many_ties,
+        "pool_order",
+        'Their scores are equal. If many points have equal scores on purpose, pass skip=["po',
+    ),
+    (Nothing, "valid_batch", "Nothing.start() must return one number for each point, shape [120], not None"),
+    (WithoutSuper, "valid_batch", "__init__ must begin with super().__init__(task)"),
+    (likes_the_first_class, "class_order", 'skip=["class_order"]'),
+    (trusts_the_first_sample, "sample_order", 'skip=["sample_order"]'),
+    (needs_embeddings_and_does_not_say_so, "needs", "without embeddings, which it does not say it needs"),
+    (looks_at_labels_that_it_did_not_ask_for, "needs", "labels must not change the batch"),
     (changes_its_input, "input_untouched", "predictions of the caller were changed"),
     (changes_the_embeddings, "input_untouched", "embeddings of the caller were changed"),
     (returns_positions_in_the_pool, "candidates", "positions in task.predictions"),
@@ -277,15 +340,43 @@ def test_a_sound_method_breaks_nothing_that_it_is_not_blamed_for():
 
 def test_what_another_rule_explains_is_not_named():
     """One cause, one message: what is drawn from the global state changes every comparison of two batches."""
+    MEMORY.clear()
     for method, rules in (
         (draws_from_torch, ["same_seed", "global_random_state"]),
+        (has_no_seed, ["same_seed"]),
+        (changes_its_input, ["input_untouched"]),
+        (changes_a_default, ["input_untouched"]),
+        (writes_down_the_block_it_sees, ["block_size"]),
+        (hides_that_it_draws, ["other_seeds"]),
+        (returns_positions_in_the_pool, ["candidates"]),
+        (Growing, ["evaluation"]),
         (repeats_itself, ["valid_batch"]),
         (sets_the_default_type, ["global_settings"]),
+        (gives_nan_on_certain_predictions, ["one_hot"]),
+        (remembers_the_first_pool, ["same_seed"]),
     ):
         with pytest.raises(ContractError) as caught:
             check_method(method)
         assert list(caught.value.failures) == rules
     assert torch.get_default_dtype() == torch.float32
+
+
+def test_other_rules_without_a_batch_are_named_with_the_reason():
+    with pytest.raises(ContractError, match=r"For the same reason, no batch came in degenerate_pools"):
+        check_method(gives_nan_on_certain_predictions)
+    MEMORY.clear()
+    with pytest.raises(ContractError, match=r"after a pool of 120 points, .* keep nothing between calls"):
+        check_method(remembers_the_first_pool)
+
+
+def test_a_kernel_may_return_an_array():
+    def with_arrays(task):
+        return task.scores(lambda block: block.probs.mean(1).numpy().max(1))
+
+    assert np.array_equal(
+        pw.select(pool(50, 4, 3), 10, with_arrays).indices,
+        pw.select(pool(50, 4, 3), 10, lambda task: -uncertainty(task)).indices,
+    )
 
 
 def test_sound_stochastic_methods_and_greedy_objectives_pass():

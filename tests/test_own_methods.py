@@ -164,7 +164,7 @@ def test_a_function_that_cannot_be_a_method_is_refused():
         ([0, 1, 2, 3, -1], "position -1"),
         ([0, 1, 2], "asked for 5 points"),
         ([[0, 1, 2, 3, 4]], "shape"),
-        (np.arange(5) * 1.0, "5 positions or 80 scores"),
+        (np.arange(5) * 1.0, "B is 5, of 80 points. If they are positions"),
         (np.full(80, np.nan), "score nan: scores must be finite"),
         ("first", "A method returns Picks"),
         (None, "A method returns Picks"),
@@ -191,7 +191,7 @@ def test_parameters_are_checked_and_required_ones_asked_for():
         """
         return task.scores(lambda block: block.probs.amax((1, 2)) ** alpha)
 
-    with pytest.raises(ParameterError, match=r"rule needs the parameter alpha. the power."):
+    with pytest.raises(ParameterError, match=r"rule needs the parameter alpha: the power."):
         pw.select(X, 5, rule)
     with pytest.raises(ParameterError, match="alpha must be a number"):
         pw.select(X, 5, rule, alpha="large")

@@ -64,6 +64,7 @@ def build_parts(config: Config, seed: int, report: Report = silent) -> Parts:
     _check_class_weights(config, data)
     with _naming("[model]"):
         _check_network(config, data)
+    with _naming("[posterior]"):
         return Parts(data, pool, posterior(config, data, seed))
 
 

@@ -14,7 +14,7 @@ from poolwise.labelling.items import Items
 from poolwise.models.head import mlp
 from poolwise.posteriors.ensembles import DeepEnsemble
 from poolwise.posteriors.protocol import Posterior
-from poolwise.user_code import load_function
+from poolwise.user_code import load_function, told
 
 _MEMBERS, _HIDDEN = 5, 128
 
@@ -61,10 +61,11 @@ def own_model(place: str, items: Items, classes: Sequence[str]) -> Model:
     except PoolwiseError:
         raise
     except Exception as error:  # of somebody else's function, which may raise anything
-        raise ParameterError(f"the model {place!r} failed ({type(error).__name__}: {error}).") from error
+        raise ParameterError(f"the model {place!r} failed ({told(error)}).") from error
     if not isinstance(posterior, Posterior):
         raise ParameterError(
-            f"the model {place!r} returned a {type(posterior).__name__}. Expected a posterior, see poolwise.posteriors."
+            f"the model {place!r} returned an object of type {type(posterior).__name__}, not a posterior: see "
+            "poolwise.posteriors.Posterior."
         )
     return Model(posterior, examples, f"the model {place}")
 

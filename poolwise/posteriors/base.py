@@ -185,34 +185,46 @@ class BasePosterior(ABC):
             raise StateError(
                 f"{type(self).__name__} cannot predict ({error}). If it was not fitted, call fit(data) first."
             ) from error
-        values = (raw.detach().cpu() if isinstance(raw, Tensor) else torch.from_numpy(np.array(raw))).float()
         n = _length(inputs)
+        try:
+            values = (raw.detach().cpu() if isinstance(raw, Tensor) else torch.from_numpy(np.array(raw))).float()
+        except (TypeError, ValueError) as error:
+            raise ShapeError(
+                f"{self._called('sample')} must return an array or a tensor [{n}, K, C], not an object of type "
+                f"{type(raw).__name__}."
+            ) from error
         if values.ndim != 3 or len(values) != n or 0 in values.shape:
             raise self._wrong_shape(values.shape, f"[{n}, K, C]")
         if bool(values.isnan().any()) or bool((values == torch.inf).any()):
-            raise NotFiniteError(f"{type(self).__name__}: sample(inputs) has values that are not finite.")
+            raise NotFiniteError(f"{self._called('sample')} returned values that are not finite.")
         probs = values.exp() if self.outputs == "log-probs" else values
         if self.outputs != "logits" and not bool((probs >= 0).all() and ((probs.sum(2) - 1).abs() <= _TOLERANCE).all()):
             raise NotNormalisedError(
-                f"{type(self).__name__}: sample(inputs) must return {self.outputs} that are normalised over the "
-                f"classes (the last axis), and sums there go from {float(probs.sum(2).min()):.4g} to "
-                f'{float(probs.sum(2).max()):.4g}. For raw outputs of a network, set outputs="logits".'
+                f"{self._called('sample')} must return {self.outputs} that sum to 1 over the classes (the last axis); "
+                f"the sums are {float(probs.sum(2).min()):.4g} to {float(probs.sum(2).max()):.4g}. For raw outputs of "
+                'a network, set outputs="logits".'
             )
         log_probs: Array = (values.log() if self.outputs == "probs" else values).log_softmax(2).numpy()
         return log_probs
 
     def _embeddings(self, inputs: Any) -> Array:
         raw = self.features(inputs)
-        values = np.asarray(raw.detach().cpu() if isinstance(raw, Tensor) else raw, np.float32)
+        try:
+            values = np.asarray(raw.detach().cpu() if isinstance(raw, Tensor) else raw, np.float32)
+            found = str(list(values.shape))
+        except (TypeError, ValueError):
+            values, found = np.empty(0, np.float32), f"an object of type {type(raw).__name__}"
         if values.ndim != 2 or len(values) != _length(inputs):
-            raise ShapeError(
-                f"{type(self).__name__}: features(inputs) must return [{_length(inputs)}, D], not {list(values.shape)}."
-            )
+            raise ShapeError(f"{self._called('features')} must return [{_length(inputs)}, D], not {found}.")
         return values
 
     def _wrong_shape(self, shape: tuple[int, ...], expected: str) -> ShapeError:
         hint = " For a single model, add the axis of samples: x[:, None]." if len(shape) == 2 else ""
-        return ShapeError(f"{type(self).__name__}: sample(inputs) must return {expected}, not {list(shape)}.{hint}")
+        return ShapeError(f"{self._called('sample')} must return {expected}, not {list(shape)}.{hint}")
+
+    def _called(self, name: str) -> str:
+        """How an error names one of the methods that a user has written."""
+        return f"{type(self).__name__}: {name}(inputs)"
 
 
 def arrays(data: Any) -> tuple[Any, Array]:

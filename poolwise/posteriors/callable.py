@@ -1,5 +1,6 @@
 """Any function from inputs to `[n, K, C]` predictions as a posterior: JAX, scikit-learn, a service, ..."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Literal, Self
 
@@ -27,6 +28,10 @@ class CallablePosterior(BasePosterior):
                 raise ParameterError(f"{name} must be a function, not {type(function).__name__}.")
         if outputs not in ("probs", "log-probs", "logits"):
             raise ParameterError(f'outputs must be "probs", "log-probs" or "logits", not {outputs!r}.')
+        given = ("inputs",) if fit is None else ("model", "inputs")
+        _check_arguments("predict", predict, given)
+        _check_arguments("fit", fit, ("inputs", "labels", "seed"))
+        _check_arguments("embed", embed, given)
         self.outputs = outputs
         self._predict, self._fit, self._embed = predict, fit, embed
         self._model: Any = _UNFITTED
@@ -63,6 +68,27 @@ class CallablePosterior(BasePosterior):
     def _check_fitted(self) -> None:
         if self._fit is not None and isinstance(self._model, str) and self._model == _UNFITTED:
             raise StateError(f"{self!r} has no model yet. Call fit(data) first.")
+
+    def _called(self, name: str) -> str:
+        name, function = ("predict", self._predict) if name == "sample" else ("embed", self._embed)
+        arguments = "inputs" if self._fit is None else "model, inputs"
+        return f"the function {getattr(function, '__name__', name)}({arguments})"
+
+
+def _check_arguments(name: str, function: Callable[..., Any] | None, given: tuple[str, ...]) -> None:
+    """Raise if a function cannot be called with the arguments that it will be given."""
+    if function is None:
+        return
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions written in C do not say
+        return
+    try:
+        signature.bind(*given)
+    except TypeError as error:
+        called = f"{name}({', '.join(given)})"
+        alone = " It is given no model, since there is no fit=." if given == ("inputs",) else ""
+        raise ParameterError(f"{name} will be called as {called}, but it takes {signature}.{alone}") from error
 
 
 def from_callable(

@@ -110,7 +110,9 @@ class PosteriorKind:
         given = {name: getattr(setting, name, setting.make_model) for name in wanted if name in _GIVEN}
         made = self.make(**given, **self.check(parameters))
         if not isinstance(made, Posterior):
-            raise ParameterError(f"{self.name} made a {type(made).__name__}, which is no posterior: {_lacks(made)}.")
+            raise ParameterError(
+                f"{self.name} returned an object of type {type(made).__name__}, not a posterior: {_lacks(made)}."
+            )
         return made
 
     def cost(self, parameters: Mapping[str, object]) -> Cost:

@@ -50,6 +50,10 @@ class Block:
     def __len__(self) -> int:
         return len(self.probs)
 
+    def __repr__(self) -> str:
+        n, K, C = self.probs.shape
+        return f"Block({n} rows, K={K}, C={C}, {str(self.probs.dtype).removeprefix('torch.')})"
+
     @classmethod
     def empty(cls, n: int, K: int, C: int, dtype: torch.dtype) -> "Block":
         """Room for n rows."""

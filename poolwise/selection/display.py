@@ -113,17 +113,18 @@ def save(picks: PickedPoints, path: Path, **about: Any) -> None:
         about: more to say in a `.json` file, such as the seed.
     """
     check_ending(path)
-    if path.suffix == ".parquet":
+    ending = path.suffix.lower()
+    if ending == ".parquet":
         content = _as_parquet(picks)
     else:
-        content = (as_csv(picks) if path.suffix == ".csv" else as_json(picks, **about)).encode()
+        content = (as_csv(picks) if ending == ".csv" else as_json(picks, **about)).encode()
     with replacing(path) as file:
         file.write(content)
 
 
 def check_ending(path: Path) -> None:
     """Raise if picks cannot be written to a file of that name."""
-    if path.suffix not in (".csv", ".json", ".parquet"):
+    if path.suffix.lower() not in (".csv", ".json", ".parquet"):
         raise ParameterError(f"the file for the picks must end in .csv, .json or .parquet, not {path.name!r}.")
 
 

@@ -44,7 +44,7 @@ class Greedy:
 
     def __init__(self, objective: "GreedyObjective", evaluation: "Evaluation" = "lazy") -> None:
         self.objective, self.evaluation = objective, evaluation
-        start_N = np.asarray(objective.start())
+        start_N = objective.start()
         count = len(start_N) if objective.points is None else objective.points
         self.bounds_N = np.array(_checked(start_N, count, "start()", objective))  # a copy, which is written to
         if objective.rounding is not None:
@@ -212,12 +212,14 @@ def _largest(values_n: Array, count: int) -> tuple[Array, float]:
 
 def _checked(values_n: Array, count: int, what: str, objective: "GreedyObjective") -> Array:
     """Numbers of an objective as float64: one for each point, and none of them NaN."""
-    numbers_n: Array = np.asarray(values_n, np.float64)
     name = type(objective).__name__
+    try:
+        numbers_n: Array = np.asarray(values_n, np.float64)
+        found = "None" if values_n is None else str(list(numbers_n.shape))
+    except (TypeError, ValueError):
+        numbers_n, found = np.empty((0, 0)), f"an object of type {type(values_n).__name__}"
     if numbers_n.shape != (count,):
-        raise MethodError(
-            f"{name}.{what} must return one number for each point, shape [{count}], not {list(numbers_n.shape)}."
-        )
+        raise MethodError(f"{name}.{what} must return one number for each point, shape [{count}], not {found}.")
     if np.isnan(numbers_n).any():
         raise MethodError(f"{name}.{what} returned NaN: gains must be numbers.")
     return numbers_n

@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, TypeVar, get_args
 
 from poolwise.arrays import Array
-from poolwise.errors import ParameterError, PluginWarning, PoolwiseError, UnknownMethodError
+from poolwise.errors import MethodError, ParameterError, PluginWarning, PoolwiseError, UnknownMethodError
 from poolwise.parameters import Parameter, first_line, read_hints, read_parameters
 from poolwise.selection.catalogue import DEFAULT, built_in, plug_ins
 from poolwise.selection.inputs import FeatureKind, check_needs, used
@@ -73,7 +73,10 @@ class Method:
         """
         if _is_objective(self.function):
             evaluation: Evaluation = parameters.pop("evaluation", "lazy")
-            result = self.function(task, **parameters).pick(evaluation)
+            objective: GreedyObjective = self.function(task, **parameters)
+            if not hasattr(objective, "task"):
+                raise MethodError(f"{self.name}: __init__ must begin with super().__init__(task).")
+            result = objective.pick(evaluation)
         else:
             given = (task,) if _takes_task(self.function) else (task.predictions, task.batch_size)
             result = self.function(*given[: len(_positional(self.function))], **parameters)
@@ -119,7 +122,7 @@ class Method:
             checked[parameter.name] = parameter.check(value, self.name)
         missing = [name for name, own in self.parameters.items() if own.required and name not in checked]
         if missing:
-            raise ParameterError(f"{self.name} needs the parameter {missing[0]}. {self.parameters[missing[0]].help}")
+            raise ParameterError(f"{self.name} needs the parameter {missing[0]}: {self.parameters[missing[0]].help}")
         return checked
 
     def inputs(self, given: Mapping[str, object]) -> set[str]:

@@ -29,6 +29,8 @@ def as_picks(result: object, task: Task, method: str) -> Picks:
 
 
 def _from_array(result: object, task: Task, method: str) -> Picks:
+    if isinstance(result, tuple) and len(result) == 2 and all(np.ndim(part) for part in result):
+        raise MethodError(f"{method} returned a tuple. For picks with their scores, return Picks(indices, scores).")
     array, N = _numbers(result, "a result", method), len(task.predictions)
     if array.dtype.kind in "iu":
         if array.shape == (N,) != (task.batch_size,):
@@ -38,9 +40,11 @@ def _from_array(result: object, task: Task, method: str) -> Picks:
             )
         return Picks(array, np.zeros(len(array) if array.ndim else 0))
     if array.dtype.kind != "f" or array.shape != (N,):
+        whole = array.shape == (task.batch_size,) and np.array_equal(array, np.round(array))
+        advice = " If they are positions, return them as whole numbers: .astype(int)." if whole else ""
         raise MethodError(
-            f"{method} returned {array.dtype} numbers of shape {list(array.shape)}. {_EXPECTED}: {task.batch_size} "
-            f"positions or {N} scores here."
+            f"{method} returned {array.dtype} numbers of shape {list(array.shape)}. {_EXPECTED}: here B is "
+            f"{task.batch_size}, of {N} points.{advice}"
         )
     if not np.isfinite(array).all():
         at = int(np.argmin(np.isfinite(array)))
@@ -57,7 +61,7 @@ def _numbers(values: object, what: str, method: str) -> Array:
     except (TypeError, ValueError):
         array = np.empty(0, object)
     if array.dtype.kind not in "iuf":
-        kind = type(values).__name__ + (f" of {array.dtype}" if array.dtype != object else "")
+        kind = f"array of {array.dtype}" if isinstance(values, np.ndarray) else type(values).__name__
         mask = " Turn a mask into positions: np.flatnonzero(mask)." if array.dtype == bool else ""
         raise MethodError(f"{method} returned {what} of type {kind}. {_EXPECTED}.{mask}")
     return array

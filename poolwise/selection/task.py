@@ -3,11 +3,13 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from poolwise import budget
 from poolwise.arrays import Array
-from poolwise.errors import MissingInputError
-from poolwise.predictions import Predictions
+from poolwise.errors import MethodError, MissingInputError
+from poolwise.predictions import Block, Predictions
 from poolwise.progress import Report, silent
 from poolwise.scores.kernels import Kernel
 from poolwise.scores.pool import score_pool
@@ -82,7 +84,26 @@ class Task:
                 score must depend on its own row only, since no result may depend on the size of a block.
             stage: name of the pass, for the progress report.
         """
-        return score_pool(self.predictions, kernel, self.memory, self.report, stage)
+        return score_pool(self.predictions, _CheckedKernel(kernel), self.memory, self.report, stage)
+
+
+@dataclass(frozen=True)
+class _CheckedKernel:
+    """A kernel whose result is a tensor with one score per row. Whatever else it returns is an error that says so."""
+
+    kernel: Kernel
+
+    def __call__(self, block: Block) -> Tensor:
+        scores, n = self.kernel(block), len(block.log_probs)
+        if isinstance(scores, np.ndarray):
+            scores = torch.from_numpy(scores)
+        if not isinstance(scores, Tensor) or scores.shape != (n,):
+            found = list(scores.shape) if isinstance(scores, Tensor) else f"an object of type {type(scores).__name__}"
+            raise MethodError(
+                f"the kernel of task.scores must return one score for each row of its block, a tensor of shape [{n}], "
+                f"not {found}."
+            )
+        return scores
 
 
 @dataclass

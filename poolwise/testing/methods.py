@@ -1,5 +1,6 @@
 """The contract of selection methods as a function: does a method do what every method must?"""
 
+import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -82,7 +83,8 @@ def check_method(
         found = replace(found, stochastic=stochastic)
     subject = Subject(found, parameters if callable(parameters) else lambda x: dict(parameters or {}))
     names = [name for name in RULES if name not in skip and applies(name, found)]
-    failures: dict[str, str] = {}
+    failures, reasons = dict[str, str](), dict[str, str]()
+    also: dict[str, list[str]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SaturationWarning)
         warnings.simplefilter("ignore", PrefilterWarning)
@@ -91,16 +93,31 @@ def check_method(
                 continue
             try:
                 RULES[name](subject)
-            except NoBatch as no_batch:
-                if "valid_batch" not in failures:
-                    failures[name] = str(no_batch)
             except Broken as broken:
-                failures[name] = str(broken)
+                cause = _reason(broken)
+                if cause is None:
+                    failures[name] = str(broken)
+                elif "valid_batch" in failures:
+                    continue
+                elif cause in reasons:
+                    also.setdefault(reasons[cause], []).append(name)
+                else:
+                    reasons[cause], failures[name] = name, str(broken)
             finally:
                 subject.settings.put_back()
+    for name, others in also.items():
+        failures[name] += f" (For the same reason, no batch came in {', '.join(others)}.)"
     if failures:
         raise _contract_error(found.name, failures)
     return names
+
+
+def _reason(broken: Broken) -> str | None:
+    """Why no batch came, without the numbers that differ from pool to pool; or None if one came."""
+    error: BaseException | None = broken
+    while error is not None and not isinstance(error, NoBatch):
+        error = error.__cause__
+    return None if error is None else re.sub(r"\d+", "#", str(error))
 
 
 def _contract_error(method: str, failures: dict[str, str]) -> ContractError:

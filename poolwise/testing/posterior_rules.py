@@ -1,73 +1,55 @@
 """What every posterior promises, each as a function that raises `Broken` if it is not kept."""
 
-import copy
+import inspect
 import io
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from poolwise.arrays import Array
-from poolwise.data.examples import Examples, Subset, needed_labels
+from poolwise.data.examples import Subset, needed_labels
 from poolwise.errors import MissingInputError
 from poolwise.predictions import Predictions
+from poolwise.testing.posterior_case import (
+    Case,
+    Unlabelled,
+    all_inputs,
+    are_close,
+    are_rearranged,
+    are_same,
+    how_far,
+    log_probabilities,
+    probabilities,
+    unsafe_part,
+)
 from poolwise.testing.random_states import states, stir
 from poolwise.testing.subject import Broken, expect
 from poolwise.user_code import told
 
-# Probabilities are the same if they differ by no more than this: float32 sums round differently in other batches.
-_ROUNDING = 1e-4
-
-
-@dataclass(frozen=True)
-class Case:
-    """What every check gets.
-
-    Attributes:
-        fresh: makes a posterior that was not fitted.
-        data: labelled examples to fit it on.
-        deterministic: whether fitting has no randomness.
-        before: the inputs and the labels, copied before any check.
-    """
-
-    fresh: Callable[[], Any]
-    data: Examples
-    deterministic: bool
-    before: tuple[Any, Array]
-
-    @classmethod
-    def of(cls, fresh: Callable[[], Any], data: Examples, deterministic: bool) -> Self:
-        """A case with copies of the data as they are now."""
-        labels = needed_labels(data, "check_posterior").copy()
-        return cls(fresh, data, deterministic, (copy.deepcopy(_everything(data)), labels))
-
-    def fitted(self, seed: int = 0) -> Any:
-        """A posterior that was fitted on all examples."""
-        posterior = self.fresh()
-        posterior.fit(self.data, seed=seed)
-        return posterior
-
-    def part(self, indices: object) -> Examples:
-        """Some of the examples."""
-        return Subset(self.data, np.asarray(indices))
-
-
-class _Unlabelled(Subset):
-    """Examples whose labels are not known, as those of a pool are."""
-
-    labels = None
+# How the methods of a posterior are called: by position, and by name.
+_CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "fit": (("data", "validation"), ("seed", "report")),
+    "predict": (("data",), ("embeddings", "memory", "report")),
+    "embed": (("data",), ("memory",)),
+    "state": ((), ()),
+    "load_state": (("state",), ()),
+}
 
 
 def _protocol(case: Case) -> None:
     posterior = case.fresh()
-    missing = [name for name in ("fit", "predict", "embed", "state", "load_state") if not hasattr(posterior, name)]
+    missing = [name for name in _CALLS if not callable(getattr(posterior, name, None))]
     expect(
         not missing,
         f"{type(posterior).__name__} has no method {', '.join(missing)}. See poolwise.posteriors.Posterior.",
     )
+    for name, (positional, named) in _CALLS.items():
+        signature = inspect.signature(getattr(posterior, name))
+        try:
+            signature.bind(*positional, **dict.fromkeys(named))
+        except TypeError as error:
+            wanted = ", ".join([*positional, *(f"{argument}=..." for argument in named)])
+            raise Broken(f"{name} must take ({wanted}), and it takes {signature}.") from error
     returned = posterior.fit(case.data, None, seed=0)
     expect(returned is posterior, f"fit must return the posterior itself, not {type(returned).__name__}.")
     predicted = posterior.predict(case.data)
@@ -86,10 +68,10 @@ def _shapes(case: Case) -> None:
 
 def _repeat(case: Case) -> None:
     posterior = case.fitted()
-    first, again = (_probs(posterior.predict(case.data)) for _ in range(2))
+    first, again = (probabilities(posterior.predict(case.data)) for _ in range(2))
     expect(
-        _close(again, first),
-        f"the same examples are predicted differently the second time (by up to {_gap(again, first):.2g}). Draw "
+        are_close(again, first),
+        f"the same examples are predicted differently the second time ({how_far(again, first)}). Draw "
         "samples in fit, not in predict, and keep nothing from one call to the next.",
     )
 
@@ -97,22 +79,22 @@ def _repeat(case: Case) -> None:
 def _unlabelled(case: Case) -> None:
     posterior = case.fitted()
     try:
-        found = _probs(posterior.predict(_Unlabelled(case.data, np.arange(len(case.data)))))
+        found = probabilities(posterior.predict(Unlabelled(case.data, np.arange(len(case.data)))))
     except Exception as error:
         raise Broken(
             f"data without labels cannot be predicted: {told(error)}. A pool has no labels, so predict must do "
             "without: poolwise.posteriors.inputs(data) reads the inputs alone."
         ) from error
-    expected = _probs(posterior.predict(case.data))
+    expected = probabilities(posterior.predict(case.data))
     expect(
-        _close(found, expected),
-        "the same examples are predicted differently without their labels (by up to "
-        f"{_gap(found, expected):.2g}). predict must not look at labels.",
+        are_close(found, expected),
+        "the same examples are predicted differently without their labels ("
+        f"{how_far(found, expected)}). predict must not look at labels.",
     )
 
 
 def _normalised(case: Case) -> None:
-    probs = np.exp(_log_probs(case.fitted().predict(case.data)))
+    probs = np.exp(log_probabilities(case.fitted().predict(case.data)))
     expect(np.isfinite(probs).all(), "there are probabilities that are not finite.")
     sums = probs.sum(2)
     expect(
@@ -124,32 +106,42 @@ def _normalised(case: Case) -> None:
 
 def _rows(case: Case) -> None:
     posterior, order = case.fitted(), np.random.default_rng(1).permutation(len(case.data))
-    there, back = _probs(posterior.predict(case.data)), _probs(posterior.predict(case.part(order)))
-    expect(
-        _close(back, there[order]),
-        "the rows are not in the order of the examples: predictions of the same examples in another order differ by up "
-        f"to {_gap(back, there[order]):.2g}. Row i must belong to example i, and depend on nothing else.",
+    there, back = probabilities(posterior.predict(case.data)), probabilities(posterior.predict(case.part(order)))
+    if are_close(back, there[order]):
+        return
+    if not are_rearranged(back, there):
+        try:
+            _consistency(case)
+        except Broken:
+            return  # the next check says more about it
+    raise Broken(
+        "the rows are not in the order of the examples: predictions of the same examples in another order differ "
+        f"{how_far(back, there[order])}. Row i must belong to example i, and depend on nothing else."
     )
 
 
 def _consistency(case: Case) -> None:
     posterior = case.fitted()
-    together = _probs(posterior.predict(case.data))
+    together = probabilities(posterior.predict(case.data))
     last = len(case.data) - 1
     alone = [("alone", [index]) for index in (*range(1, last, max(1, last // 8)), last)]
     for what, indices in (*alone, ("in a smaller batch", [1, last // 2, last - 1, last])):
-        apart = _probs(posterior.predict(case.part(indices)))
+        apart = probabilities(posterior.predict(case.part(indices)))
         expect(
-            _close(apart, together[indices]),
-            f"sample k of an example is another model {what} than together with all (by up to "
-            f"{_gap(apart, together[indices]):.2g}). It must be the same model for every example: no mask, noise or "
-            "statistics by batch or by row.",
+            are_close(apart, together[indices]),
+            f"an example is predicted differently {what} than together with all others ("
+            f"{how_far(apart, together[indices])}). Sample k must be the same model for every example: no mask, noise "
+            "or statistics by batch or by row.",
         )
 
 
 def _seeds(case: Case) -> None:
-    first, same, other = (_probs(case.fitted(seed).predict(case.data)) for seed in (0, 0, 1))
-    expect(_close(first, same), f"fitted twice with seed=0, predictions differ by up to {_gap(first, same):.2g}.")
+    first, same, other = (probabilities(case.fitted(seed).predict(case.data)) for seed in (0, 0, 1))
+    expect(
+        are_close(first, same),
+        f"fitted twice with seed=0, predictions differ {how_far(first, same)}. Draw from generators made "
+        "from the seed only: np.random.default_rng(seed).",
+    )
     expect(
         case.deterministic or not np.array_equal(first, other),
         "seed=0 and seed=1 give the same predictions: fit ignores its seed. If there is nothing random in it, pass "
@@ -161,12 +153,12 @@ def _refit(case: Case) -> None:
     posterior, half = case.fitted(), np.arange(0, len(case.data), 2)
     labels = needed_labels(case.data, "check_posterior")
     changed = Subset(case.data, half, ((labels + 1) % (labels.max() + 1))[half])
-    expected = _probs(posterior.predict(case.data))
+    expected = probabilities(posterior.predict(case.data))
     posterior.fit(changed, seed=3)
     posterior.fit(case.data, seed=0)
-    found = _probs(posterior.predict(case.data))
+    found = probabilities(posterior.predict(case.data))
     expect(
-        _close(found, expected),
+        are_close(found, expected),
         "fitted on other data in between, the posterior predicts differently after it is fitted on the same data with "
         'the same seed. Start anew in fit, or skip=("refit",) if it continues from the weights before on purpose.',
     )
@@ -174,12 +166,12 @@ def _refit(case: Case) -> None:
 
 def _separate(case: Case) -> None:
     posterior = case.fitted()
-    expected = _probs(posterior.predict(case.data))
+    expected = probabilities(posterior.predict(case.data))
     case.fitted(seed=5)
-    found = _probs(posterior.predict(case.data))
+    found = probabilities(posterior.predict(case.data))
     expect(
-        _close(found, expected),
-        f"after another posterior was fitted, this one predicts differently (by up to {_gap(found, expected):.2g}). "
+        are_close(found, expected),
+        f"after another posterior was fitted, this one predicts differently ({how_far(found, expected)}). "
         "Keep what was learned in attributes of the object, not of the class or the module.",
     )
 
@@ -197,10 +189,15 @@ def _embeddings(case: Case) -> None:
             "embed says that there are no embeddings, and predict(..., embeddings=True) does not: it must raise "
             f"MissingInputError too{'' if added is None else ', or embed must return them'}."
         ) from None
+    except Exception as error:
+        raise Broken(
+            f"embed raised {told(error)}. If there are no embeddings, it must raise poolwise.errors.MissingInputError."
+        ) from error
     fits = isinstance(apart, np.ndarray) and apart.ndim == 2 and len(apart) == len(case.data)
+    shape = f" of shape {list(apart.shape)}" if hasattr(apart, "shape") else ""
     expect(
         fits,
-        f"embed must return an array [{len(case.data)}, D], not {getattr(apart, 'shape', type(apart).__name__)}.",
+        f"embed must return a NumPy array [{len(case.data)}, D], not an object of type {type(apart).__name__}{shape}.",
     )
     try:
         added = posterior.predict(case.data, embeddings=True).embeddings
@@ -209,30 +206,37 @@ def _embeddings(case: Case) -> None:
             f"embed returns embeddings, and predict(..., embeddings=True) says that there are none ({told(error)}). "
             "With BasePosterior, write features(inputs), and leave embed as it is."
         ) from error
-    same = added is not None and np.allclose(added, apart, atol=1e-4)
+    same = added is not None and added.shape == apart.shape and np.allclose(added, apart, atol=1e-4)
     expect(same, "predict(..., embeddings=True) must add the embeddings that embed returns.")
 
 
 def _state(case: Case) -> None:
     posterior, file = case.fitted(), io.BytesIO()
-    expected = _probs(posterior.predict(case.data))
+    expected = probabilities(posterior.predict(case.data))
     state = posterior.state()
-    torch.save(state, file)
-    file.seek(0)
+    expect(isinstance(state, Mapping), f"state() must return a dictionary, not {type(state).__name__}.")
     try:
+        torch.save(state, file)
+        file.seek(0)
         loaded = torch.load(file, weights_only=True)
     except Exception as error:
         raise Broken(
-            f"{_odd(state, 'state()')} cannot be loaded without running code. A state must consist of "
+            f"{unsafe_part(state, 'state()')} cannot be loaded without running code. A state must consist of "
             "tensors, numbers, texts, bytes, lists and dictionaries. Pickle other objects to bytes."
         ) from error
     case.fitted(seed=5)  # else what is kept in the class or the module would not be missed
     other = case.fresh()
-    other.load_state(loaded)
-    found = _probs(other.predict(case.data))
+    try:
+        other.load_state(loaded)
+        found = probabilities(other.predict(case.data))
+    except Exception as error:
+        raise Broken(
+            f"a new posterior that has loaded the saved state cannot predict: {told(error)}. state() must contain "
+            "everything that predict depends on."
+        ) from error
     expect(
-        _close(found, expected),
-        f"a new posterior with the saved state predicts differently (by up to {_gap(found, expected):.2g}). state() "
+        are_close(found, expected),
+        f"a new posterior with the saved state predicts differently ({how_far(found, expected)}). state() "
         "must contain everything that predict depends on.",
     )
 
@@ -256,18 +260,18 @@ def _random_state(case: Case) -> None:
 
 def _inputs(case: Case) -> None:
     case.fitted().predict(case.data)
-    expect(_same(case.before[0], _everything(case.data)), "the inputs are changed. Copy them before writing.")
+    expect(are_same(case.before[0], all_inputs(case.data)), "the inputs are changed. Copy them before writing.")
     same = np.array_equal(case.before[1], needed_labels(case.data, "check_posterior"))
     expect(same, "the labels are changed. Copy them before writing.")
 
 
 def _memory(case: Case) -> None:
     posterior = case.fitted()
-    expected = _probs(posterior.predict(case.data))
-    found = _probs(posterior.predict(case.data, memory="10KB"))
+    expected = probabilities(posterior.predict(case.data))
+    found = probabilities(posterior.predict(case.data, memory="10KB"))
     expect(
-        _close(found, expected),
-        f"with memory='10KB' predictions differ by up to {_gap(found, expected):.2g}. No result may depend on it.",
+        are_close(found, expected),
+        f"with memory='10KB' predictions differ {how_far(found, expected)}. No result may depend on it.",
     )
 
 
@@ -291,51 +295,22 @@ CHECKS: dict[str, Callable[[Case], None]] = {
 """The checks by name."""
 
 # What fails as well if the data are changed, or if a posterior answers otherwise each time.
-_COMPARING = ("unlabelled", "rows", "consistency", "seeds", "refit", "separate", "state", "memory")
+_COMPARING = frozenset({"unlabelled", "rows", "consistency", "seeds", "refit", "separate", "state", "memory"})
+
+# What each failed check explains: these need not be tried any more.
+_EXPLAINS: dict[str, frozenset[str]] = {
+    "protocol": frozenset(CHECKS),
+    "inputs": _COMPARING,
+    "repeat": _COMPARING,
+    "shapes": _COMPARING | {"embeddings"},
+    "unlabelled": frozenset({"seeds"}),
+    "rows": frozenset({"consistency", "memory"}),
+    "consistency": frozenset({"memory"}),
+    "seeds": frozenset({"refit"}),
+    "separate": frozenset({"state"}),
+}
 
 
 def explained(name: str, failed: Collection[str]) -> bool:
     """Whether a check would fail for the reason that others did, so that it has nothing to add."""
-    return "protocol" in failed or (bool({"inputs", "repeat"} & {*failed}) and name in _COMPARING)
-
-
-def _everything(data: Examples) -> Any:
-    return data.batch(np.arange(len(data)))
-
-
-def _log_probs(predictions: Predictions) -> Array:
-    values: Array = predictions.rows(np.arange(len(predictions))).log_probs.numpy()
-    return values
-
-
-def _probs(predictions: Predictions) -> Array:
-    values: Array = np.exp(_log_probs(predictions).astype(np.float64))
-    return values
-
-
-def _gap(first: Array, second: Array) -> float:
-    return float(np.abs(first - second).max()) if first.shape == second.shape else float("inf")
-
-
-def _close(first: Array, second: Array) -> bool:
-    return first.shape == second.shape and bool(np.allclose(first, second, rtol=0, atol=_ROUNDING))
-
-
-def _odd(value: Any, where: str) -> str:
-    """The first part of a state that cannot be loaded safely: where it is, and its type."""
-    if isinstance(value, Mapping | list | tuple):
-        parts = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, part in parts:
-            if (found := _odd(part, f"{where}[{key!r}]")) != "":
-                return found
-        return "" if type(value) in (dict, list, tuple) else f"{where}, {type(value).__name__}"
-    safe = value is None or isinstance(value, Tensor | bool | int | float | str | bytes)
-    return "" if safe else f"{where} of type {type(value).__name__}"
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, Mapping):
-        return all(_same(first[name], second[name]) for name in first)
-    if isinstance(first, tuple):
-        return all(_same(*pair) for pair in zip(first, second, strict=True))
-    return torch.equal(first, second) if isinstance(first, Tensor) else bool(first == second)
+    return any(name in _EXPLAINS.get(other, ()) for other in failed)

@@ -10,7 +10,8 @@ from poolwise.data.examples import Examples, as_examples, needed_labels
 from poolwise.errors import ContractError
 from poolwise.posteriors.protocol import Posterior
 from poolwise.seeding import stream
-from poolwise.testing.posterior_rules import CHECKS, Case, explained
+from poolwise.testing.posterior_case import Case
+from poolwise.testing.posterior_rules import CHECKS, explained
 from poolwise.testing.random_states import states_put_back
 from poolwise.testing.subject import Broken
 from poolwise.user_code import told

@@ -115,4 +115,6 @@ def expect_same_points(found: Array, expected: Array, rule: str, cause: str) -> 
     """Both batches are the same points, in the same order."""
     differs = found != expected
     at = int(np.argmax(differs))
-    expect(not differs.any(), f"{rule}, but pick {at} is point {found[at]}, not {expected[at]}. {cause}")
+    reordered = differs.any() and set(found.tolist()) == set(expected.tolist())
+    what = "the same points come in another order: " if reordered else ""
+    expect(not differs.any(), f"{rule}, but {what}pick {at} is point {found[at]}, not {expected[at]}. {cause}")
