@@ -17,12 +17,12 @@ PICKS_IN_JSON = 20
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 WAITED = 1.2  # wall time over processor time, on one thread, from which a run was held up by something else
 METHOD = """\
-Each figure is the best wall time of 5 runs in a process of its own (best of 2 when a run takes more than
-20 s, of 1 when more than 90 s: the remarks say so). Inputs are prepared before the clock starts, for
-each package in the form it takes (probabilities or logarithms, its order of axes). Memory is resident
-memory: *above the input* is the peak during the calls less what was resident when the input was loaded;
-*peak* counts all. A package that asks for more than 85 % of the machine's memory gets a memory error.
-`n.m.`: not measured. Targets of time are judged on one thread."""
+Each time is the best wall time of 5 runs in a separate process. If a run takes more than 20 s it is the
+best of 2, and if it takes more than 90 s there is only one; the remarks say so. Inputs are prepared
+before the clock starts, in the form that each package takes (probabilities or logarithms, its order of
+axes). Memory is resident memory. *Above input* is the peak during the calls, minus what was resident
+after the input was loaded; *peak* is everything. A package that asks for more than 85 % of the machine's
+memory gets a memory error. `n.m.`: not measured. Time targets are judged on one thread."""
 
 
 def seconds(value: float) -> str:

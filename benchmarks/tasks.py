@@ -108,8 +108,8 @@ def batchbald(s: Sizes) -> Task:
             checks.memory(find, "poolwise", 200),
             checks.same_picks(find, "poolwise", "batchbald_redux", first=5),
         ],
-        "batchbald_redux computes in float32. Up to pick 5 the joint is enumerated, then it is sampled. baal "
-        "ranks b + 1 points by a value that grows from pick to pick: its first b leave out its best pick.",
+        "batchbald_redux computes in float32. Joint labels are enumerated up to pick 5, and sampled after that. baal "
+        "ranks b + 1 points by a value that grows from pick to pick, so its first b points leave out its best pick.",
     )
 
 
@@ -146,7 +146,7 @@ def mapped(s: Sizes) -> Task:
         tuple(select(method, pool, b, method) for method in methods),
         "lbb",
         lambda find: [checks.memory(find, method, 1_200, "memory_peak_mb") for method in methods],
-        "Peak resident memory counts all: interpreter, PyTorch, and the pages of the file in use.",
+        "Peak resident memory is everything: the interpreter, PyTorch, and the pages of the file in use.",
     )
 
 
@@ -198,7 +198,7 @@ def pairwise(s: Sizes) -> Task:
         ),
         "lazy",
         lambda find: [checks.same_picks(find, "lazy", "full")],
-        "No peer has this method.",
+        "No other package has this method.",
     )
 
 
@@ -222,7 +222,7 @@ def one_hot(s: Sizes) -> Task:
         cases.append(Case(f"BatchBALD, {peer}", f"{peer} batchbald", pool, 10, {"configurations": m}, (ONE,)))
     return Task(
         "one-hot",
-        f"One-hot predictions: does a NaN come back? {pool.shape}",
+        f"One-hot predictions: are there NaNs in the result? {pool.shape}",
         tuple(cases),
         "",
         lambda find: [checks.finite(find, f"{name}, poolwise") for name in ("BALD", "BatchBALD")],

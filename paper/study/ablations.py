@@ -93,9 +93,9 @@ def posterior_coverage(quick: Records, coverage: Records) -> str:
     return "\n\n".join(
         [
             "## Posterior coverage against the others\n\n"
-            "Its theory is in [posterior-coverage.md](posterior-coverage.md). Points of `posterior-coverage` above "
-            "each other method, the closest first. Verdicts are by data set, and all rivals but random are one "
-            "question; the verdict against random is that of the table above.",
+            "[posterior-coverage.md](posterior-coverage.md) explains the method. The table has the points of "
+            "`posterior-coverage` above each other method, the closest first. Verdicts are by data set, "
+            "corrected for all rivals except random; the verdict against random is that of the first table.",
             table(
                 ("against", "curve, by data set", "end, by data set", "curve, by setting",
                  "settings better / unclear / worse", "ahead in"), beaten,
@@ -124,9 +124,9 @@ def _fresh(quick: Records, name: str) -> list[str]:
     asked = {other: versus(fresh, name, other) for other in others}
     answers = answered({other: found.over_data for other, found in asked.items()})
     return [
-        "The rule was found on Fashion-MNIST and first judged on MNIST and KMNIST; variants of it were tried on "
-        "Fashion-MNIST and 20 Newsgroups, with other seeds than here, and none was taken over. On data that had no "
-        f"part in any of that ({listed(fresh.data_sets)}), mean over the curve:",
+        "The method was developed on Fashion-MNIST and first judged on MNIST and KMNIST. Variants were tried on "
+        "Fashion-MNIST and 20 Newsgroups, with other seeds than here, and none was adopted. On data that was used for "
+        f"none of this ({listed(fresh.data_sets)}), the means over the curve are:",
         table(
             ("against", "fresh data, by data set", "by setting"),
             [(f"`{o}`", _answer(answers[o]), spelled(found.over_settings)) for o, found in asked.items()],

@@ -119,8 +119,8 @@ def _oracle(records: Records, oracle: Records) -> str:
     )
     return (
         "### How much room is left\n\n"
-        "In every round, random batches are judged with their true labels: the model is trained with each, and the "
-        "batch that does best on one half of the test set is taken; accuracy is measured on the other half. No method "
-        "has such labels. It is no upper limit: the best of a few batches is far from the best of all. The best method "
-        "of a row was chosen by these runs, which flatters it.\n\n" + table(head, rows)
+        "In every round, the oracle draws random batches and trains the model with the true labels of each. It takes "
+        "the batch that does best on one half of the test set; accuracy is measured on the other half. No method has "
+        "these labels. The oracle is not an upper limit: the best of a few batches is far from the best of all. The "
+        "best method of a row was chosen by these runs, which flatters it.\n\n" + table(head, rows)
     )

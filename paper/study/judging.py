@@ -33,15 +33,15 @@ def judging(records: Records) -> str:
     return "\n\n".join(
         [
             "## Local herding, judged on other data",
-            f"`{RULE}` was tuned on Banking77, R8, Fashion-MNIST and CIFAR-10. Which data it would be judged on, and "
-            "how, was written down before the runs, in `paper/judging/PLAN.md`. "
+            f"`{RULE}` was tuned on Banking77, R8, Fashion-MNIST and CIFAR-10. The plan for judging it on other data "
+            "was written before the runs: `paper/judging/PLAN.md`. These are "
             f"{len(kept.groups)} settings of {len(kept.data_sets)} data sets ({listed(names)}), "
-            f"{listed([str(count) for count in counts])} seeds per setting; ensembles of five networks on fixed "
-            f"features, pools of 3,000 (splice: 2,000).{left_out} In these runs `uherding` calibrated on the labels "
-            "that its model had been trained on. Now it calibrates on labels that are held out, as its paper does, so "
+            f"{listed([str(count) for count in counts])} seeds per setting, with ensembles of five networks on fixed "
+            f"features and pools of 3,000 (splice: 2,000).{left_out} In these runs `uherding` was calibrated on the "
+            "labels that its model had been trained on. It is now calibrated on held-out labels, as in its paper, so "
             "its row has to be run again.",
             standing_table(standing),
-            "Columns are those of the first table of this page.",
+            "The columns are those of the first table on this page.",
             f"### `{RULE}` against each rival",
             _rivals(kept),
             _verdict(kept),
@@ -81,8 +81,8 @@ def _rivals(records: Records) -> str:
         rows.append((f"`{rival}`", *cells, ahead))
     head = ("rival", *(f"{name}, by data set" for name in questions), "ahead over the curve: data sets · settings")
     return (
-        f"Differences, `{RULE}` less the rival: percentage points of labels saved, and points of accuracy over the "
-        "curve and at its end. Each column is one question, adjusted for its number of rivals.\n\n" + table(head, rows)
+        f"The differences are `{RULE}` minus the rival: percentage points of labels saved, and points of accuracy over "
+        "the curve and at its end. Verdicts are corrected for the number of rivals in a column.\n\n" + table(head, rows)
     )
 
 
@@ -104,6 +104,6 @@ def _verdict(records: Records) -> str:
     bad = [s.experiment.removeprefix("judging-") for s, d in each.each.items() if d.verdict == "worse"]
     nowhere = "in no setting" if not bad else f"in {listed(bad)}"
     return (
-        f"By labels saved, the question of the plan, `{RULE}` {'; it '.join(parts)}. It is clearly worse than random "
+        f"The plan asks about labels saved. There, `{RULE}` {'; it '.join(parts)}. It is clearly worse than random "
         f"{nowhere}."
     )

@@ -55,7 +55,10 @@ class Standing:
             verdict: [f"`{label}`" for label in self.saved if answers[label].verdict == verdict]
             for verdict in ("better", "worse", "equivalent", "inconclusive")
         }
-        return "; ".join(f"{verdict}: {listed(labels)}" for verdict, labels in words.items() if labels)
+        found = {verdict: labels for verdict, labels in words.items() if labels}
+        if list(found) == ["inconclusive"]:
+            return "no method can be told from random"
+        return "; ".join(f"{verdict}: {listed(labels)}" for verdict, labels in found.items())
 
 
 def summary(standing: Standing) -> str:
@@ -72,9 +75,9 @@ def summary(standing: Standing) -> str:
         + listed([f"`{label}` {_percent(found)}" for label, found in best]) + ".",
     ]  # fmt: skip
     sentences += [
-        "Accuracy over the curve against random, with data sets as the unit: "
+        "Verdicts on accuracy over the learning curve, compared with random: if data sets are counted, "
         f"{standing.named(standing.answers['curve'])}.",
-        f"With settings as the unit, which is weaker evidence: {standing.named(standing.by_setting)}.",
+        f"If settings are counted, which is weaker evidence, {standing.named(standing.by_setting)}.",
     ]
     return " ".join(sentences)
 
@@ -116,31 +119,32 @@ def reading(standing: Standing) -> str:
     ]
     known = sorted(value for value in alike if value == value)
     middle = (
-        f"The intraclass correlation of the settings of a data set is {median(known):.2f} for the method in the "
-        f"middle, {known[0]:.2f} to {known[-1]:.2f} over the methods. "
+        f" The intraclass correlation of the settings of one data set is {median(known):.2f} for the median method, "
+        f"and {known[0]:.2f} to {known[-1]:.2f} over all methods."
         if known
         else ""
     )
     tau = standing.profiles[0].tau_T[-1] if standing.profiles else float("nan")
     return (
-        "*Labels saved*: the labels that random needs for the accuracy that it ends with, the first ones included, "
-        "and those that the method needs for it, on mean curves over the seeds that are made monotone (isotonic "
-        "regression); 25 is a quarter fewer. A method that never gets there is compared at the accuracy where it ends, "
-        "and counts below 0: the share that random saves against it. *Curve* and *end* are accuracies above random in "
-        "percentage points, averaged over the learning curve and at its end.\n\n"
-        "*By data set* comes first: settings are averaged within a data set, and brackets hold the 95 % interval "
-        "(Student's t) over the data sets. Copies of a data set are the same data set. Settings of a data set are "
-        f"alike, so intervals by setting are too narrow. {middle}\n\n"
-        "*Verdicts*: all methods of a column are one question. A method is **better** or **worse** if that remains at "
-        "the 5 % level after p-values are adjusted for their number (Holm 1979), **equivalent** if the interval lies "
-        "within ±0.5 point, and **inconclusive** otherwise: these runs cannot tell. A bracket is that of one "
-        "comparison alone, so it may leave out 0 where the verdict is inconclusive: with this many comparisons, some "
-        "do so by chance. In a single setting the interval is over the seeds, and nothing is adjusted.\n\n"
-        "*Area*: a point of a performance profile is the share of problems (a seed of a setting) on which the final "
-        "error rate of a method is at most τ times that of the best method there (Dolan and Moré 2002, as in the "
-        f"paper's appendix). The area is the mean of that share over τ from 1 to {tau:.2f}, the largest ratio that "
-        "occurs. Its interval is bootstrapped over data sets, then problems. *Per query*: mean seconds of a selection, "
-        "averaged over the settings, on one processor core that did other work too."
+        "*Labels saved* compares how many labels the method and random need for the accuracy that random ends with; "
+        "25 is a quarter fewer. The initial labels count. Curves are means over the seeds, made monotone by isotonic "
+        "regression. A method that never reaches that accuracy is compared at the accuracy where it ends. Its number "
+        "is then negative: the share that random saves. *Curve* and *end* are accuracies above random in percentage "
+        "points, averaged over the learning curve and at its end.\n\n"
+        "*By data set* is the stronger evidence. Settings are averaged within a data set, and brackets are 95 % "
+        "intervals (Student's t) over the data sets. Copies of a data set count as the same data set. Settings of one "
+        f"data set are alike, so intervals by setting are too narrow.{middle}\n\n"
+        "*Verdicts*: a method is **better** or **worse** if its difference is significant at the 5 % level after "
+        "Holm's correction (1979) for all methods of the column. It is **equivalent** if the interval is within ±0.5 "
+        "point. Otherwise it is **inconclusive**: these runs cannot tell. Intervals are not corrected, so one may "
+        "exclude 0 although the verdict is inconclusive. In a single setting the interval is over the seeds, and "
+        "nothing is corrected.\n\n"
+        "*Area*: a performance profile shows, for each τ, the share of problems on which the final error rate of a "
+        "method is at most τ times that of the best method (Dolan and Moré 2002, as in the paper's appendix). A "
+        "problem is one seed of a setting. The area is the mean of that share over τ from 1 to "
+        f"{tau:.2f}, the largest ratio that occurs. Its interval is bootstrapped over data sets, then problems. *Per "
+        "query*: mean seconds per selection, averaged over the settings, on one processor core that was also used "
+        "for other work."
     )
 
 

@@ -90,8 +90,8 @@ def write_page(
 def _summary(standing: Standing, has_fixed: bool) -> str:
     note = (
         "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), "
-        "and pools have 5,000 examples: large networks and pools may rank methods in another order. With 47 classes "
-        "and more, `batchbald` and `epig` choose from a random fifth of the pool in each round, to save time."
+        "and pools have 5,000 examples. With large networks and pools, the ranking may differ. With 47 or more "
+        "classes, `batchbald` and `epig` choose from a random fifth of the pool in each round, to save time."
     )
     below = " Results on fixed features, with newer rivals, are [below](#fixed-features)." if has_fixed else ""
     return f"{summary(standing)}\n\n{note}{below}"
@@ -105,30 +105,31 @@ def _overall(standing: Standing) -> str:
         "Points above random in each setting; bold where the interval over the seeds excludes 0 and half a point.\n\n"
         "![Learning curves](results/curves.png)\n\n"
         "### Method against method\n\n"
-        f"In how many of the {len(standing.records.data_sets)} data sets, and of the {len(standing.records.groups)} "
-        "settings, the method of the row has the higher mean over the curve than that of the column. No test is made "
-        f"of these counts.\n\n{wins_table(standing.records)}"
+        "Each cell counts where the method of the row has a higher mean over the curve than the method of the column: "
+        f"in how many of the {len(standing.records.data_sets)} data sets, and of the {len(standing.records.groups)} "
+        f"settings. These counts are not tested.\n\n{wins_table(standing.records)}"
     )
 
 
 def _claims(quick: Records, times: RunTimes) -> str:
     parts = [
         "## The paper's claims\n\n"
-        "`lbb` and `power-lbb` are this library's forms (normalised redundancy, exponent 1), `lbb-printed` is the "
-        "formula as printed (every pair counted twice), `lbb-released` and `power-lbb-released` are what the authors' "
-        "program computes (exponent 5); `power-bald` has exponent 1. A claim *holds* or *does not hold* if that "
-        "remains at the 5 % level after p-values are adjusted for the number of claims of a column (Holm 1979). It "
-        "is *equivalent* if the interval lies within ±0.5 point, whatever the claim says, and *inconclusive* "
-        "otherwise. That two methods are close holds if the interval lies within ±0.5 point, and does not if it lies "
-        "outside. Data sets are counted first; what is said by setting alone is weaker evidence. "
-        "Numbers come from `paper/records/quick.csv.gz`, times of the paper's pool from [run-time.md](run-time.md).",
-        "Two more readings have no row here. Without its second count of every pair, the printed formula is 2-BALD, a "
-        'member of the k-BALD family (Kirsch 2023, *Speeding Up BatchBALD*): `lbb` with `redundancy="sum"` and '
-        '`pairs="unordered"`, which is among the ablations below. And the paper\'s Table 1 counts N² pairs, as if a '
-        "point were compared with the whole pool and not with the batch. No formula of the paper says so; the nearest "
-        "method is `lbb-released` with the whole pool as its `reference`, which was not run.",
-        "At the paper's own scale there is Figure 1 (c), as far as it has been run, on [a page of its own]"
-        "(figure-1c.md). What follows is at a small scale.",
+        "`lbb` and `power-lbb` are this library's forms (normalised redundancy, exponent 1). `lbb-printed` is the "
+        "formula as printed (every pair counted twice). `lbb-released` and `power-lbb-released` are what the authors' "
+        "program computes (exponent 5). `power-bald` has exponent 1.",
+        "A claim *holds* or *does not hold* if the difference is significant at the 5 % level after Holm's correction "
+        "(1979) for all claims of the column. It is *equivalent* if the interval is within ±0.5 point, whatever the "
+        "claim says, and *inconclusive* otherwise. A claim that two methods are close holds if the interval is within "
+        "±0.5 point, and does not hold if it is outside. Findings by data set are the stronger evidence; findings by "
+        "setting alone are weaker. Numbers come from `paper/records/quick.csv.gz`, and times of the paper's pool from "
+        "[run-time.md](run-time.md).",
+        "Two more readings have no row here. The printed formula counts every pair twice. If each is counted once, it "
+        "is 2-BALD, a member of the k-BALD family (Kirsch 2023, *Speeding Up BatchBALD*): `lbb` with "
+        '`redundancy="sum"` and `pairs="unordered"`, which is among the ablations below. The other is the paper\'s '
+        "Table 1, which counts N² pairs, as if a point were compared with the whole pool and not with the batch. No "
+        "formula of the paper says so. The nearest method is `lbb-released` with the whole pool as its `reference`, "
+        "which was not run.",
+        "[Figure 1 (c)](figure-1c.md) is being run at the paper's own scale. Everything below is at a small scale.",
     ]
     for scope, wanted in SCOPES.items():
         part = quick.where(wanted)
@@ -170,7 +171,7 @@ def _conditions(quick: Records) -> str:
     return (
         "## Which method where\n\n"
         "Labels saved, in percent, averaged over the data sets of each column. The number of settings is in brackets, "
-        "and the best of a column is bold; that is no test. What follows for your own data is in [guide.md](guide.md)."
+        "and the best of a column is bold; this is not a test. [guide.md](guide.md) says what to choose for your data."
         "\n\n" + conditions_table(quick, {name: quick.where(wanted) for name, wanted in CONDITIONS.items()})
     )
 
@@ -185,14 +186,14 @@ def _made(files: Mapping[str, Sequence[Done]], *archives: Records) -> str:
     used = ", ".join(f"{name} {listed(sorted(found))}" for name, found in sorted(versions.items()))
     return (
         "## How this page was made\n\n"
-        "`poolwise run` on files of `paper/configs`, on two processor cores without a graphics card. "
+        "`poolwise run` ran files of `paper/configs` on two processor cores without a graphics card. "
         "`python -m paper study collect` put the records (without the picks) into `paper/records`, and "
         "`python -m paper study page` made this page from them. `poolwise report paper/records/quick.csv.gz` makes "
         f"the full report with every table and curve. Versions: {used}.\n\n"
-        "Files of `quick` without records belong to Figures 2, 7 and 10 of the paper, on data that was not at hand "
-        "(CIFAR-100, EMNIST, KMNIST, SVHN) or left out for time (repeated CIFAR-10): `python -m paper figure-2` "
-        "and so on run them where the data is.\n\n"
-        "By the records, this is what was run of each folder:\n\n" + in_words(files)
+        "Files of `quick` without records belong to Figures 2, 7 and 10 of the paper. Their data was not available "
+        "(CIFAR-100, EMNIST, KMNIST, SVHN), or would have taken too long (repeated CIFAR-10). If you have the data, "
+        "`python -m paper figure-2` and so on run them.\n\n"
+        "According to the records, this much of each folder was run:\n\n" + in_words(files)
     )
 
 

@@ -13,20 +13,25 @@ from poolwise.reports.numbers import seconds as short
 # A difference between exponents that is worth a sentence.
 _NOTABLE = 0.15
 
-_LAZY_JOINT = "Few points are judged on all m configurations: bounds from merged ones settle the rest."
+_LAZY_JOINT = "Few points are scored on all m configurations: bounds from merged configurations rule out the rest."
 _LATE_JOINT = (
-    "The first picks are cheap; once the batch knows almost ln K, gains are alike and bounds settle fewer points."
+    "The first picks are cheap. Once the information of the batch is close to ln K, gains are nearly equal, and bounds "
+    "rule out fewer points."
 )
 _FIRST_JOINT = "The first picks have fewer than m configurations and are cheap."
-_LAZY_PAIRS = "Few of these b · N are compared at all: an old gain bounds a new one."
-_BATCH_PAIRS = "Points are compared with the picks, b · N pairs at most; the paper counts all N² pairs of the pool."
-_LABEL_PAIRS = "A pair of points has C² joint labels, all of which the printed formula sums over; the paper counts C."
+_LAZY_PAIRS = "Few of these b · N pairs are compared at all, since an old gain is a bound of the new one."
+_BATCH_PAIRS = (
+    "Points are compared with the picks only, at most b · N pairs; the paper counts all N² pairs of the pool."
+)
+_LABEL_PAIRS = (
+    "A pair of points has C² joint labels, and the printed formula sums over all of them; the paper counts C."
+)
 _LOGARITHMS = "Only the matrix products grow with K; the logarithms do not."
-_FEW_PAIRS = "Few pairs are compared, so that fixed costs of a pick still count at these sizes."
-_BLOCK_SUMS = "Scores come from sums over blocks of 1,024 rows, one pass over the pool: no pair is formed."
+_FEW_PAIRS = "Few pairs are compared, so the fixed cost of a pick still matters at these sizes."
+_BLOCK_SUMS = "Scores come from sums over blocks of 1,024 rows in one pass over the pool: no pairs are compared."
 # Why an exponent is below the paper's, and why above, where a reason is known.
 _BELOW = {
-    ("bald", "b"): "The top b come from one partial sort of the scores: no step takes b · N.",
+    ("bald", "b"): "The top b come from one partial sort of the scores, so no step costs b · N.",
     ("batchbald", "N"): _LAZY_JOINT,
     ("batchbald", "b"): _LAZY_JOINT,
     ("batchbald", "C"): _LAZY_JOINT,
@@ -53,7 +58,7 @@ _ABOVE = {
     ("power-lbb", "b"): _BATCH_PAIRS,
     ("power-lbb", "C"): _LABEL_PAIRS,
 }
-_OVERHEAD = "Part of the time does not grow with {}, and it still counts at these sizes."
+_OVERHEAD = "Part of the time does not grow with {}, and it still matters at these sizes."
 _UNEXPLAINED = "Grows faster than the formula over these sizes; the cause was not investigated."
 
 _FORMULAS = """\
@@ -76,21 +81,21 @@ samples K and the label configurations m. Here each of N, b, C and K grows while
 b = {base.b}, C = {base.C}, K = {base.K} (m = {sizes.configurations:,}), and the time is measured.""",
         _FORMULAS,
         f"""\
-*Every point* and *every pair* are `evaluation="full"`, which refines all points at every pick; the picks are the same.
-`power-lbb` has no row of its own in the paper's table, and `lbb-released` is what the paper's program computes.
+*Every point* and *every pair* are `evaluation="full"`: all points are evaluated at every pick. The picks are the same.
+The paper's table has no row for `power-lbb`. `lbb-released` is what the paper's program computes.
 
 The paper's N² for LBB counts all pairs of the pool, as if a point were compared with the whole pool. The printed
-formula sums over pairs inside the batch, for which b · N comparisons are enough; that is what `lbb` does here.
+formula sums over pairs inside the batch. That takes only b · N comparisons, and that is what `lbb` does here.
 
-**Predictions** come from a generator, since no data set comes in all sizes: a signal that all members share plus noise
-of each member, linear in shared features, with constants chosen so that the BALD scores and the share of pairs that
-lazy selection compares are near those of a real ensemble (`paper/timings/pools.py`).
+**Predictions** are synthetic, since no data set comes in all sizes: a signal that all members share, plus noise of each
+member, linear in shared features. The constants were chosen to be close to a real ensemble, in the BALD scores and in
+the share of pairs that lazy selection compares (`paper/timings/pools.py`).
 {_pairs(lines, base.N)}
 
 **Times** are the best wall time of up to {sizes.repeats} runs on one thread (fewer once they have taken
 {sizes.budget:g} s), from an array in memory, without the estimate of the batch's information. **Exponents** are slopes
-of log time on log size, least squares over the upper half of the sizes, ± the standard error of the fit. The paper's
-exponent is the slope of its formula over the same sizes.""",
+of log time against log size, fitted by least squares over the upper half of the sizes, ± the standard error of the fit.
+The paper's exponent is the slope of its formula over the same sizes.""",
         "![Time against N, b, C and K](complexity.png)",
     ]
     for variable in VARIABLES:
@@ -121,9 +126,7 @@ def _variable(variable: str, lines: Sequence[Line]) -> list[str]:
     ]
     saturated = [name for name in (_saturation(line) for line in lines) if name]
     if saturated:
-        parts.append(
-            f"Past the point where no remaining point had a gain, picks are arbitrary: {'; '.join(saturated)}."
-        )
+        parts.append(f"Picks are arbitrary once no remaining point has a gain: {'; '.join(saturated)}.")
     return parts
 
 
@@ -185,19 +188,19 @@ Here N = {N:,}, K = {K}, C = {C}.
 an array in memory, without the estimate of the batch's information. BatchBALD draws {sizes.configurations:,}
 configurations{_as_authors(sizes)}.""",
         """\
-**Only ratios between methods compare.** The paper's seconds come from the authors' program on a machine that the paper
-does not name. The program starts its clock after prediction, so its times, as ours, are of selection alone.""",
+**Compare ratios between methods, not seconds.** The paper's seconds come from the authors' program, on a machine that
+the paper does not name. Like ours, its times are of selection alone: the program starts its clock after prediction.""",
         _table(head, rows, "ll"),
         """\
-The last three rows are not in the paper's table. *Every pair* compares all points with every pick, where `lbb` leaves
-out those that cannot win; the picks are the same. *As released* is what the paper's program computes: one pass over
-blocks of 1,024 rows, whose time does not depend on b.""",
+The last three rows are not in the paper's table. *Every pair* compares all points with every pick; `lbb`
+skips those that cannot win, and makes the same picks. *As released* is what the paper's program computes: one pass over
+blocks of 1,024 rows. Its time does not depend on b.""",
         "![Seconds by method, here and in the paper](run-time.png)",
         "## Ratios",
         _ratios(found, pool.predicting),
         f"""\
-*With prediction* adds to both times the {short(pool.predicting)} that predicting the pool took here: the ratio of whole
-queries, which is what a user waits for.""",
+*With prediction* adds to both times the {short(pool.predicting)} that it took to predict the pool here. It is
+the ratio of whole queries: what a user waits for.""",
     ]
     return "\n\n".join(parts) + "\n"
 
