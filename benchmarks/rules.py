@@ -4,8 +4,8 @@
 
 It writes docs/rules.json and its section of docs/benchmarks.md; not with `--quick`.
 Times are processor time on one thread, the best of several runs in which the contenders take turns, so that they can
-be compared on a busy machine. Memory is the peak above what was there before the call, in a process of its own. A
-package that is not installed is left out, and named.
+be compared on a busy machine. Each run is a process of its own, forked when the inputs are there; memory is its peak
+above what was there before the call. A package that is not installed is left out, and named.
 """
 
 import argparse
@@ -207,37 +207,35 @@ TASKS: dict[str, tuple[str, int, Callable[[int], Iterator[tuple[str, Contender]]
 }
 
 
-def processor_seconds(call: Contender) -> tuple[float, list[int]]:
-    """Of one call, and what it picked."""
-    started = time.process_time()
-    picked = call()
-    return time.process_time() - started, [int(i) for i in picked]
-
-
-def memory_mb(call: Contender) -> float:
-    """Peak resident memory of one call above what was resident before it, in a child process."""
+def one_run(call: Contender) -> tuple[float, float, list[int]]:
+    """One call in a child process: processor seconds, peak resident memory above what was there before, and picks."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
+        os.close(reader)
         before = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        call()
+        started = time.process_time()
+        picked = call()
+        seconds = time.process_time() - started
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        os.write(writer, str(max(0, peak - before)).encode())
+        with os.fdopen(writer, "w") as result:
+            json.dump([seconds, max(0, peak - before) / 1e6, [int(i) for i in picked]], result)
         os._exit(0)
     os.close(writer)
-    os.waitpid(child, 0)
     with os.fdopen(reader) as result:
-        return float(result.read() or "nan") / 1e6
+        found = result.read()
+    os.waitpid(child, 0)
+    seconds, mb, picks = json.loads(found or "[NaN, NaN, []]")
+    return seconds, mb, picks
 
 
 def measure(title: str, contenders: dict[str, Contender]) -> list[Row]:
     """The rows of one task."""
-    memory = {label: memory_mb(call) for label, call in contenders.items()}
-    best, picks = dict.fromkeys(contenders, np.inf), {}
+    best, memory, picks = dict.fromkeys(contenders, np.inf), {}, {}
     for turn in range(ROUNDS):
         for label, call in contenders.items():
             if turn == 0 or best[label] < LONG:
-                seconds, picks[label] = processor_seconds(call)
+                seconds, memory[label], picks[label] = one_run(call)
                 best[label] = min(best[label], seconds)
     first = next(iter(contenders))
     return [
@@ -269,7 +267,8 @@ def section(folder: Path) -> list[str]:
         "",
         "`posterior-coverage` around 100 centres: picks differ late, at two points whose gains nearly tie. Version 0.1 "
         "decided such ties by rounding. Memory is what a call adds to what the process holds already; memory that an "
-        "earlier task of the same process has freed may be used again, and then does not count.",
+        "earlier task of the same process has freed may be used again, and then does not count. What a package "
+        "compiles is compiled, or loaded, before the clock starts: half a second for coverage.",
         "",
         "`falcun` is random, so the picks of two implementations differ; the tests compare the probabilities of the "
         "draws. No package on PyPI known to us has BAIT for classification, so the formula is written out in NumPy. "

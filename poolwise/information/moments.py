@@ -41,6 +41,7 @@ _COEFFICIENTS = 1e-10
 _TOGETHER = 1 << 19
 
 
+@functools.cache
 def entries(K: int, order: int) -> int:
     """How many different entries the symmetric tensors from order two up to this one have, for K posterior samples."""
     return sum(math.comb(K - 2 + r, r) for r in range(LOWEST, order + 1))
@@ -63,12 +64,12 @@ class Layout:
     C: int
     order: int
 
-    @property
+    @functools.cached_property
     def width(self) -> int:
         """How many columns there are."""
         return entries(self.K, self.order) + self.order
 
-    @property
+    @functools.cached_property
     def orders(self) -> list[slice]:
         """The columns of the entries of each order."""
         ends = [entries(self.K, order) for order in range(LOWEST - 1, self.order + 1)]
@@ -100,11 +101,13 @@ def _fill(result_n_F: Tensor, points: Deviations, layout: Layout) -> None:
     count = first_t = entries(K, order)
     e_n_q_C = torch.matmul(_coordinates(K, dtype), points.ratios)
     left, right, place, roots = _places(K, order, dtype)
-    pairs_n_F_C = e_n_q_C.index_select(1, left).mul_(e_n_q_C.index_select(1, right))
-    weighted_n_F_C = pairs_n_F_C * points.means[:, None]
     if order == LOWEST:
-        torch.mul(weighted_n_F_C.sum(2), roots, out=result_n_F[:, :count])
+        products_n_q_q = torch.bmm(e_n_q_C * points.means[:, None], e_n_q_C.transpose(1, 2))
+        entries_n_F = products_n_q_q.flatten(1).index_select(1, left * (K - 1) + right)
+        torch.mul(entries_n_F, roots, out=result_n_F[:, :count])
     else:
+        pairs_n_F_C = e_n_q_C.index_select(1, left).mul_(e_n_q_C.index_select(1, right))
+        weighted_n_F_C = pairs_n_F_C * points.means[:, None]
         # Products of two coordinates, times one, two and three more: every entry of a higher order is among them.
         factors = [torch.ones(n, 1, C, dtype=dtype), e_n_q_C, pairs_n_F_C]
         if order == HIGHEST:

@@ -31,6 +31,9 @@ class Bench:
         seat_N: `[N]` where each point is seated, or -1.
         lower_n: `[limit]` by seat: the largest lower bound of a pair with a pick.
         has_lower: whether there are lower bounds.
+        features: `[seats, F]` moments of the points, by seat.
+        probes: `[F, batch_size]` what `upper` multiplies them with, one column per pick, where there are no lower
+            bounds.
     """
 
     def __init__(self, N: int, batch_size: int, layout: Layout, dtype: torch.dtype, memory: int) -> None:
@@ -39,12 +42,12 @@ class Bench:
         self._picks = torch.empty(batch_size, layout.width, dtype=dtype)
         self._scales = torch.empty(batch_size, dtype=dtype)
         self._weights_F = moments.linear(layout, dtype)
-        self._probes = torch.empty(layout.width, 0 if self.has_lower else batch_size, dtype=dtype)
+        self.probes = torch.empty(layout.width, 0 if self.has_lower else batch_size, dtype=dtype)
         self.count = 0
         self.seat_N = np.full(N, -1, np.int32)
         self.points = np.empty(0, np.int64)
         self.lower_n = np.empty(0)
-        self._features = torch.empty(0, layout.width, dtype=dtype)
+        self.features = torch.empty(0, layout.width, dtype=dtype)
 
     def keep(self, points_n: Array) -> None:
         """Free the seats of all other points."""
@@ -54,19 +57,19 @@ class Bench:
         self.points = self.points[seats_m]
         m = len(seats_m)
         self.seat_N[self.points] = np.arange(m)
-        self.lower_n[:m], self._features[:m] = self.lower_n[seats_m], self._features[torch.from_numpy(seats_m)]
+        self.lower_n[:m], self.features[:m] = self.lower_n[seats_m], self.features[torch.from_numpy(seats_m)]
 
     def seat(self, points_n: Array, features_n_F: Tensor) -> None:
         """Seat points that are not seated yet, for which there must be room."""
         first, last = len(self.points), len(self.points) + len(points_n)
-        if last > len(self._features):
-            seats = min(self.limit, max(last, _FIRST_SEATS, 2 * len(self._features)))
-            features, lower_n = self._features.new_empty(seats, self._features.shape[1]), np.empty(seats)
-            features[:first], lower_n[:first] = self._features[:first], self.lower_n[:first]
-            self._features, self.lower_n = features, lower_n
+        if last > len(self.features):
+            seats = min(self.limit, max(last, _FIRST_SEATS, 2 * len(self.features)))
+            features, lower_n = self.features.new_empty(seats, self.features.shape[1]), np.empty(seats)
+            features[:first], lower_n[:first] = self.features[:first], self.lower_n[:first]
+            self.features, self.lower_n = features, lower_n
         self.points = np.concatenate([self.points, points_n])
         self.seat_N[points_n] = np.arange(first, last)
-        self._features[first:last] = features_n_F
+        self.features[first:last] = features_n_F
         self.lower_n[first:last] = 0.0
         self._lower(slice(first, last), slice(0, self.count))
 
@@ -77,24 +80,24 @@ class Bench:
             point: the pick; it must be seated.
             scale: what the bounds are multiplied by.
         """
-        self._picks[self.count] = self._features[int(self.seat_N[point])]
+        self._picks[self.count] = self.features[int(self.seat_N[point])]
         self._scales[self.count] = scale
         if not self.has_lower:
-            torch.mul(self._picks[self.count], self._weights_F, out=self._probes[:, self.count]).mul_(scale)
+            torch.mul(self._picks[self.count], self._weights_F, out=self.probes[:, self.count]).mul_(scale)
         self.count += 1
         self._lower(slice(0, len(self.points)), slice(self.count - 1, self.count))
 
     def upper(self, points_n: Array) -> Array:
         """`[n, t]` numbers that the pairs of some seated points with the picks are never above."""
-        features_n_F = self._features.index_select(0, torch.from_numpy(self.seat_N[points_n]))
+        features_n_F = self.features.index_select(0, torch.from_numpy(self.seat_N[points_n]))
         if not self.has_lower:
-            found: Array = torch.mm(features_n_F, self._probes[:, : self.count]).numpy()
+            found: Array = torch.mm(features_n_F, self.probes[:, : self.count]).numpy()
             return found
         upper_n_t = moments.upper(features_n_F, self._picks[: self.count], self._layout)
         return upper_n_t.mul_(self._scales[: self.count]).numpy()
 
     def _lower(self, rows: slice, picks: slice) -> None:
         if self.has_lower and rows.start < rows.stop and picks.start < picks.stop:
-            lower_n_m = moments.lower(self._features[rows], self._picks[picks], self._layout)
+            lower_n_m = moments.lower(self.features[rows], self._picks[picks], self._layout)
             largest_n = lower_n_m.mul_(self._scales[picks]).amax(1).numpy() * _ROUND_DOWN
             np.maximum(self.lower_n[rows], largest_n, out=self.lower_n[rows])

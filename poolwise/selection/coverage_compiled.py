@@ -1,29 +1,15 @@
 """The inner loops of coverage, compiled: the functions of `coverage_loops`, which says what they do."""
 
-from collections.abc import Callable
-from typing import TypeVar, cast
-
-import numba
 import numpy as np
 
 from poolwise.arrays import Array
+from poolwise.selection.compiling import compiled
 
-Loop = TypeVar("Loop", bound=Callable[..., object])
-# Sums may be reordered, so that eight numbers are added at a time. Infinite levels stay what they are.
-_FAST = {"reassoc", "contract", "nsz"}
 # Values that are compared with a level together.
 _TOGETHER = 16
 
 
-def _compiled(loop: Loop) -> Loop:
-    """Compile at the first call; keep the result on disk, where there is a place for it."""
-    try:
-        return cast(Loop, numba.njit(cache=True, nogil=True, fastmath=_FAST)(loop))
-    except RuntimeError:  # no folder can be written to
-        return cast(Loop, numba.njit(nogil=True, fastmath=_FAST)(loop))
-
-
-@_compiled
+@compiled
 def add_between(values_t_n: Array, from_t: Array, to_t: Array, weights_t: Array, sums_n: Array) -> None:
     """Add parts of values between two levels."""
     rows, columns = values_t_n.shape
@@ -37,7 +23,7 @@ def add_between(values_t_n: Array, from_t: Array, to_t: Array, weights_t: Array,
         sums_n[j] += added_n[j]
 
 
-@_compiled
+@compiled
 def add_both(
     values_t_n: Array, from_t: Array, weights_t: Array, sums_n: Array, from_n: Array, weights_n: Array, sums_t: Array
 ) -> None:
@@ -56,7 +42,7 @@ def add_both(
         sums_n[j] += added_n[j]
 
 
-@_compiled
+@compiled
 def above(values_t_n: Array, above_t: Array) -> tuple[Array, Array, Array]:
     """Values above a level of their row."""
     rows, columns = values_t_n.shape
@@ -88,7 +74,7 @@ def above(values_t_n: Array, above_t: Array) -> tuple[Array, Array, Array]:
     return lengths_t, places[:total], values[:total]
 
 
-@_compiled
+@compiled
 def merged(lengths_p_t: Array, places: Array, values: Array) -> tuple[Array, Array]:
     """Lists of the same rows in several parts, row by row."""
     parts, rows = lengths_p_t.shape
@@ -109,7 +95,7 @@ def merged(lengths_p_t: Array, places: Array, values: Array) -> tuple[Array, Arr
     return new_places, new_values
 
 
-@_compiled
+@compiled
 def backwards(lengths_t: Array, places: Array, values: Array, start: int, above_T: Array) -> tuple[Array, Array, Array]:
     """Of some lists, the pairs that are worth listing for the place as well."""
     counts_t = np.zeros(len(lengths_t), np.int64)
@@ -125,7 +111,7 @@ def backwards(lengths_t: Array, places: Array, values: Array, start: int, above_
     return counts_t, new_places[:found].copy(), new_values[:found].copy()
 
 
-@_compiled
+@compiled
 def cover(
     places: Array,
     values: Array,

@@ -72,7 +72,8 @@ class Greedy:
     def contest(self, indices_n: Array, least: float | Array) -> int:
         """Improve the bounds of some points as long as they are not below a number (see `GreedyObjective.contest`)."""
         done_m, bounds_m, exact_m = self.objective.contest(indices_n, self.bounds_N[indices_n], least)
-        self.bounds_N[done_m] = _checked(bounds_m, len(done_m), "gains(indices)", self.objective)
+        bounds_m = _checked(bounds_m, len(done_m), "gains(indices)", self.objective)
+        self.bounds_N[done_m] = np.where(exact_m, bounds_m, np.minimum(bounds_m, self.bounds_N[done_m]))
         self._refined_at_N[done_m[exact_m]] = self._picks
         return len(done_m)
 

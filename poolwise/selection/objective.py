@@ -117,7 +117,7 @@ class GreedyObjective(ABC):
             least: nothing more need be known of points below it. A number rises with the best gain that is found: only
                 the winner matters. An array has one for each point, and each must be known or below it.
         Returns:
-            The same as `refine`.
+            The same as `refine`; and bounds of other points, if they have become known on the way.
         """
         return self.refine(indices_n[np.argsort(-bounds_n)])
 
@@ -125,7 +125,7 @@ class GreedyObjective(ABC):
         """Be told which points will probably be refined next, so that they can be prepared together.
 
         Args:
-            indices_n: points in the order of their bounds, largest first.
+            indices_n: points in the order in which they will probably be asked for.
         """
         return
 

@@ -101,7 +101,8 @@ def _draw(greedy: Greedy, proposals: _Proposals, generator: np.random.Generator)
     while proposals.possible and refused < _PATIENCE:
         if len(proposals.points) == 0:
             proposals.refill()
-            greedy.objective.expect(np.unique(proposals.points))
+            open_points = proposals.points[greedy.bounds_N[proposals.points] >= proposals.thresholds]
+            greedy.objective.expect(open_points[np.sort(np.unique(open_points, return_index=True)[1])])
         points, thresholds = proposals.points, proposals.thresholds
         passed = np.flatnonzero(greedy.bounds_N[points] >= thresholds)[:_TOGETHER]
         _settle(greedy, points[passed], thresholds[passed])

@@ -104,7 +104,9 @@ class PairwiseRedundancy(GreedyObjective):
         if self._normalised and not self._self_known_N[index]:
             self._know_self(np.array([index]))
         slot, store = int(self._cache.slots(np.array([index]))[0]), self._cache.store
-        self._picked.ratios[count], self._picked.means[count] = store.ratios[slot], store.means[slot]
+        # By NumPy, whose calls cost less for so few numbers.
+        self._picked.ratios.numpy()[count] = store.ratios.numpy()[slot]
+        self._picked.means.numpy()[count] = store.means.numpy()[slot]
         self._picks = np.append(self._picks, index)
         self.rows = self._cache.rows_read
 
