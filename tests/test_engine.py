@@ -30,6 +30,7 @@ CASES = [
     ("prob-cover", {"radius": 0.3}),
     ("epig", {"sample": 20}),
     ("local-herding", {}),
+    ("mutual-herding", {}),
     *[("uherding", {"bandwidth": width}) for width in ("adaptive", 0.1)],
 ]
 every_case = pytest.mark.parametrize(("method", "options"), CASES, ids=str)

@@ -17,7 +17,7 @@ _COVERED = (
 )
 # What helps methods that do not look at the samples.
 _ADVICE = {
-    **dict.fromkeys(("local-herding", "max-herding", "uherding"), _COVERED),
+    **dict.fromkeys(("local-herding", "max-herding", "mutual-herding", "uherding"), _COVERED),
     "prob-cover": "Every point is within the radius of a pick or of a labelled point. What helps: a smaller radius, "
     "radius='purity' with a larger purity, or a smaller batch.",
 }
