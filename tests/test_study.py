@@ -304,24 +304,40 @@ def judged_study():
     made = []
     for n, data in enumerate(("letter", "splice", "mnist")):
         levels = {"random": 0.5, "local-herding": 0.6 + 0.001 * n, "uherding": 0.6 + 0.04 * (n - 1)}
-        levels |= {rival: 0.55 for rival in judging.RIVALS if rival not in levels}
+        levels |= {rival: 0.55 for rival in judging.RIVALS["local-herding"] if rival not in levels}
         made += runs_of(f"judging-{data}-middle", levels, data=data, batch_size=50, seeds=2)
     return Records(made)
 
 
 def test_a_rule_is_judged_against_each_rival_with_data_sets_as_the_unit():
     records = judged_study()
-    curve = judging.against_rivals(records)["curve"]
-    assert {rival for rival, answer in curve.items() if answer.verdict == "better"} == {*judging.RIVALS} - {"uherding"}
+    curve = judging.against_rivals(records, "local-herding")["curve"]
+    better = {rival for rival, answer in curve.items() if answer.verdict == "better"}
+    assert better == {*judging.RIVALS["local-herding"]} - {"uherding"}
     assert curve["uherding"].verdict == "inconclusive"
-    shares = judging.against_rivals(records)["labels saved, %"]
+    shares = judging.against_rivals(records, "local-herding")["labels saved, %"]
     assert all(0 < answer.found.mean < 1 for rival, answer in shares.items() if rival != "uherding")
     assert curve["bait"].found.mean == pytest.approx(0.051, abs=0.001)
     text = judging.judging(records)
     assert "Not run so far: the low and high budgets." in text
     assert "cannot be told from `uherding`" in text
     assert "clearly worse than random in no setting" in text
+    assert "one seed" not in text
+    assert "Mutual herding" not in text  # no run of it
     assert judging.judging(Records(())) == ""
+
+
+def test_a_second_rule_is_judged_on_the_seeds_that_all_have():
+    runs = [run for group in judged_study().groups.values() for run in group.everything]
+    for data in ("letter", "splice"):
+        runs += runs_of(f"judging-{data}-middle", {"mutual-herding": 0.62}, data=data, batch_size=50, seeds=1)
+    kept = judging.balanced(Records(runs), "mutual-herding")
+    assert kept.data_sets == ["letter", "splice"]
+    assert {run.seed for group in kept.groups.values() for run in group.everything} == {0}
+    mutual, local = judging.judging(Records(runs)).split("## Local herding")
+    assert "2 settings of 2 data sets (letter and splice), 1 seed per setting" in mutual
+    assert "Settings with one seed cannot show that: 2 of 2." in mutual
+    assert "3 settings of 3 data sets" in local
 
 
 def test_the_page_has_every_part(tmp_path):

@@ -1,4 +1,4 @@
-"""The part of docs/results.md on `local-herding`, judged on data that had no part in its design."""
+"""The parts of docs/results.md on rules that were tuned here, judged on data that had no part in their design."""
 
 from collections.abc import Callable, Mapping
 
@@ -9,43 +9,65 @@ from paper.study.overall import Standing, conditions_table, standing_table
 from poolwise.experiments.records import Setting
 from poolwise.reports.paired import Difference
 
-RULE = "local-herding"
-RIVALS = ("uherding", "margin-herding", "max-herding", "bait", "margin", "posterior-coverage")
+_RIVALS = ("uherding", "margin-herding", "max-herding", "bait", "margin", "posterior-coverage")
+RIVALS: Mapping[str, tuple[str, ...]] = {
+    "mutual-herding": ("local-herding", *_RIVALS),
+    "local-herding": _RIVALS,
+}
+"""Each rule that was tuned here, with the rules that it is judged against."""
+
+_TUNED = {
+    "mutual-herding": "`mutual-herding` was chosen on Banking77, R8, Fashion-MNIST and CIFAR-10, and on the questions "
+    "of Banking77 with their first word as the label. ",
+    "local-herding": "`local-herding` was tuned on Banking77, R8, Fashion-MNIST and CIFAR-10. ",
+}
 # Tags of the files of paper/configs/judging.
 BUDGETS = ("low", "middle", "high")
 
 
 def judging(records: Records) -> str:
-    """The section, or nothing while no setting has been run with all rivals.
+    """A section for each rule that has been run with all its rivals in some setting.
 
     Args:
         records: the runs of paper/configs/judging.
     """
-    kept = records.with_all((RANDOM, RULE, *RIVALS))
+    return "\n\n".join(filter(None, (_section(records, rule) for rule in RIVALS)))
+
+
+def balanced(records: Records, rule: str) -> Records:
+    """The settings that were run with a rule, all its rivals and random; of each the seeds that all of them have."""
+    labels = (RANDOM, rule, *RIVALS[rule])
+    kept = []
+    for group in records.with_all(labels).groups.values():
+        seeds = set.intersection(*(set(group.runs[label]) for label in labels))
+        kept += [group.runs[label][seed] for label in labels for seed in sorted(seeds)]
+    return Records(kept)
+
+
+def _section(records: Records, rule: str) -> str:
+    kept = balanced(records, rule)
     if not kept.groups:
         return ""
     standing = Standing(kept)
-    counts = sorted({len(group.runs[label]) for group in kept.groups.values() for label in kept.labels})
+    counts = sorted({len(group.runs[RANDOM]) for group in kept.groups.values()})
     run = {name: kept.where(_of_budget(name)) for name in BUDGETS}
     names = [name.removesuffix(".npz") for name in kept.data_sets]
     missing = [name for name in BUDGETS if not run[name].groups]
     left_out = f" Not run so far: the {listed(missing)} {'budget' if len(missing) == 1 else 'budgets'}." * bool(missing)
+    seeds = "1 seed" if counts == [1] else f"{listed([str(count) for count in counts])} seeds"
     return "\n\n".join(
         [
-            "## Local herding, judged on other data",
-            f"`{RULE}` was tuned on Banking77, R8, Fashion-MNIST and CIFAR-10. The plan for judging it on other data "
-            "was written before the runs: `paper/judging/PLAN.md`. These are "
-            f"{len(kept.groups)} settings of {len(kept.data_sets)} data sets ({listed(names)}), "
-            f"{listed([str(count) for count in counts])} seeds per setting, with ensembles of five networks on fixed "
-            f"features and pools of 3,000 (splice: 2,000).{left_out} In these runs `uherding` was calibrated on the "
-            "labels that its model had been trained on. It is now calibrated on held-out labels, as in its paper, so "
-            "its row has to be run again.",
+            f"## {rule.replace('-', ' ').capitalize()}, judged on other data",
+            f"{_TUNED[rule]}The plan for judging it on other data was written before the runs: "
+            f"`paper/judging/PLAN.md`. These are {len(kept.groups)} settings of {len(kept.data_sets)} data sets "
+            f"({listed(names)}), {seeds} per setting, with ensembles of five networks on fixed features and pools of "
+            f"3,000 (splice: 2,000).{left_out}",
             standing_table(standing),
             "The columns are those of the first table on this page.",
-            f"### `{RULE}` against each rival",
-            _rivals(kept),
-            _verdict(kept),
-            "### Labels saved by budget",
+            f"### `{rule}` against each rival",
+            _rivals(kept, rule),
+            _verdict(kept, rule),
+            f"### Labels saved by budget: `{rule}` and its rivals",
             conditions_table(kept, {"all": kept, **{name: part for name, part in run.items() if part.groups}}),
         ]
     )
@@ -55,42 +77,43 @@ def _of_budget(name: str) -> Callable[[Setting], bool]:
     return lambda setting: setting.experiment.endswith(f"-{name}")
 
 
-def against_rivals(records: Records) -> dict[str, Mapping[str, Answer]]:
-    """`local-herding` less each rival with data sets as the unit, by what is counted: each is one question."""
+def against_rivals(records: Records, rule: str) -> dict[str, Mapping[str, Answer]]:
+    """A rule less each rival with data sets as the unit, by what is counted: each is one question."""
+    rivals = RIVALS[rule]
 
     def fewer(rival: str) -> Difference:
-        ours, theirs = saved(records, RULE), saved(records, rival)
+        ours, theirs = saved(records, rule), saved(records, rival)
         return over(by_data_set({s: ours[s] - theirs[s] for s in ours}).values())
 
     return {
-        "labels saved, %": answered({rival: fewer(rival) for rival in RIVALS}),
-        "curve": answered({rival: versus(records, RULE, rival).over_data for rival in RIVALS}),
-        "end": answered({rival: versus(records, RULE, rival, "end").over_data for rival in RIVALS}),
+        "labels saved, %": answered({rival: fewer(rival) for rival in rivals}),
+        "curve": answered({rival: versus(records, rule, rival).over_data for rival in rivals}),
+        "end": answered({rival: versus(records, rule, rival, "end").over_data for rival in rivals}),
     }
 
 
-def _rivals(records: Records) -> str:
-    questions = against_rivals(records)
+def _rivals(records: Records, rule: str) -> str:
+    questions = against_rivals(records, rule)
     rows = []
-    for rival in RIVALS:
+    for rival in RIVALS[rule]:
         cells = [f"**{found[rival].verdict}** {spelled(found[rival].found)}" for found in questions.values()]
         ahead = "{} of {} · {} of {}".format(
-            *(n for pair in zip(wins(records, RULE, rival), (len(records.data_sets), len(records.groups)), strict=True)
+            *(n for pair in zip(wins(records, rule, rival), (len(records.data_sets), len(records.groups)), strict=True)
               for n in pair)
         )  # fmt: skip
         rows.append((f"`{rival}`", *cells, ahead))
     head = ("rival", *(f"{name}, by data set" for name in questions), "ahead over the curve: data sets · settings")
     return (
-        f"The differences are `{RULE}` minus the rival: percentage points of labels saved, and points of accuracy over "
+        f"The differences are `{rule}` minus the rival: percentage points of labels saved, and points of accuracy over "
         "the curve and at its end. Verdicts are corrected for the number of rivals in a column.\n\n" + table(head, rows)
     )
 
 
-def _verdict(records: Records) -> str:
+def _verdict(records: Records, rule: str) -> str:
     """What the plan asked, in a sentence or two."""
-    found = against_rivals(records)["labels saved, %"]
+    found = against_rivals(records, rule)["labels saved, %"]
     named = {
-        verdict: [f"`{rival}`" for rival in RIVALS if found[rival].verdict == verdict]
+        verdict: [f"`{rival}`" for rival in RIVALS[rule] if found[rival].verdict == verdict]
         for verdict in ("better", "worse", "equivalent", "inconclusive")
     }
     words = {
@@ -100,10 +123,12 @@ def _verdict(records: Records) -> str:
         "inconclusive": "cannot be told from",
     }
     parts = [f"{words[verdict]} {listed(rivals)}" for verdict, rivals in named.items() if rivals]
-    each = versus(records, RULE, RANDOM)
+    each = versus(records, rule, RANDOM)
     bad = [s.experiment.removeprefix("judging-") for s, d in each.each.items() if d.verdict == "worse"]
     nowhere = "in no setting" if not bad else f"in {listed(bad)}"
+    alone = sum(found.seeds < 2 for found in each.each.values())
+    unknown = f" Settings with one seed cannot show that: {alone} of {len(each.each)}." * bool(alone)
     return (
-        f"The plan asks about labels saved. There, `{RULE}` {'; it '.join(parts)}. It is clearly worse than random "
-        f"{nowhere}."
+        f"The plan asks about labels saved. There, `{rule}` {'; it '.join(parts)}. It is clearly worse than random "
+        f"{nowhere}.{unknown}"
     )
