@@ -33,7 +33,7 @@ def visit(browser):
     """Open the page in a browser of its own; errors of its script fail the test."""
     contexts, problems = [], []
 
-    def visit(address, **options):
+    def visit(address, shows="#stage img, #stage .text", **options):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
@@ -41,7 +41,7 @@ def visit(browser):
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda said: problems.append(said.text) if "Content Security" in said.text else None)
         page.goto(address)
-        page.wait_for_selector("#stage img, #stage .text")
+        page.wait_for_selector(shows)
         return page
 
     yield visit
@@ -122,6 +122,24 @@ def test_without_classes_the_page_asks_for_them(tmp_path, visit):
         saved(page)
     labels = [event.label for event in events_of(data)]
     assert labels == ["cat", "dog", "cow", "cow", "sheep, goats"]
+
+
+def test_the_last_items(tmp_path, visit):
+    data = write_texts(tmp_path, ["one", "two"])
+    with command(data, "--classes", "cat,dog", "--encoder", "tfidf", home=tmp_path) as (_, address, _):
+        one = visit(address)
+        two = visit(address, shows="text=Others have the last items.")
+        assert two.locator(".work.nothing").count() == 1  # nothing can be answered
+        two.keyboard.press("1")
+        press(one, "1")
+        one.keyboard.press("2")
+        for page in (one, two):
+            page.wait_for_selector("text=Everything is labelled.")
+            assert page.locator("#stage a").count() == 3
+        saved(one)
+        one.keyboard.press("ArrowLeft")
+        one.wait_for_selector(".work:not(.nothing) .class[aria-pressed=true]")
+    assert len([event for event in events_of(data) if event.item is not None]) == 2
 
 
 def test_two_browsers_reload_lost_network_and_a_phone(tmp_path, visit):

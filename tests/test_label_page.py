@@ -113,6 +113,19 @@ def test_two_browsers_get_different_items_and_names(desk):
         assert begin_of(Page(first).page)["person"] == "olga"
 
 
+def test_who_gets_nothing_is_told_that_others_have_the_last_items(tmp_path):
+    desk = open_desk(write_texts(tmp_path, ["one", "two"]), batch=2)
+    app, _ = application(desk)
+    with client_of(app) as first, client_of(app) as second:
+        one, two = Page(first), Page(second)
+        assert len(one.work(5)) == 2
+        assert (two.work(5), two.post("/api/work", {"want": 5}).json()["held"]) == ([], True)
+        for item in ("0", "1"):
+            one.say(item, "cat")
+        assert (two.work(5), two.post("/api/work", {"want": 5}).json()["held"]) == ([], False)
+    desk.project.close()
+
+
 def test_items_of_somebody_who_has_gone_come_back(desk):
     assert [item["id"] for item in desk.work("anna", 2)] == ["0", "1"]
     assert [item["id"] for item in desk.work("bert", 2)] != ["0", "1"]

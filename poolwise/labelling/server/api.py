@@ -70,7 +70,8 @@ async def work(request: Request, body: Work) -> Response:
         context.access.seen(session)
         items = context.desk.work(_named(session), body.want)
         ready = bool(context.desk.known.batches) or context.desk.impatient
-        return {"items": items, "ready": ready, "status": _state(context)}
+        held = not items and context.desk.held_by_others(_named(session))
+        return {"items": items, "ready": ready, "held": held, "status": _state(context)}
 
     return JSONResponse(await run_in_threadpool(give))  # plain values: nothing has to be converted
 

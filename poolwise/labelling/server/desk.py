@@ -284,6 +284,11 @@ class Desk:
         )
         return [self.shown(item) for item in leased]
 
+    def held_by_others(self, person: str) -> bool:
+        """Whether others are working on items that this person could label."""
+        leased = self.store.leased()
+        return any(self._open(item, person) for other in leased if other != person for item in leased[other])
+
     def _queue(self, person: str, fillers: bool) -> Iterator[str]:
         """What could be labelled: the items of the newest batches, then others, then what this person put off."""
         known, later = self._known, dict(self._later.get(person, {}))

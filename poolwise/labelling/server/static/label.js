@@ -19,6 +19,7 @@ let classes = begin.status.classes;
 let keys = [];
 let ready = false; // whether the server has chosen a first batch
 let exhausted = false; // whether the server had nothing more to give
+let held = false; // whether others have what is left
 const images = new Map(); // decoded in advance
 
 // ---- Answers that the server has not confirmed yet -------------------------------------------------------------
@@ -150,6 +151,7 @@ async function fetchMore(force = false) {
       prefetch(item);
     }
     exhausted = ready && !items.some(isOpen);
+    held = result.held;
     showStatus(result.status);
     if (items.filter(isOpen).length < LOW) pause = fresh ? 1500 : ready ? 4000 : 700;
   } catch (error) {
@@ -310,12 +312,14 @@ function moreButton(item, text) {
 function showWaiting() {
   const stage = by("stage");
   const none = classes.length ? "" : " Add the classes meanwhile.";
-  const words = exhausted
-    ? ["Everything is labelled.", "There is nothing left to ask for. Look at Progress and Review, or download the labels."]
-    : ready
-      ? ["One moment …", "The next items are being fetched."]
-      : ["Choosing the first items …", `The data is being read. This takes a moment the first time.${none}`];
+  let words = ["Choosing the first items …", `The data is being read. This takes a moment the first time.${none}`];
+  if (ready) words = ["One moment …", "The next items are being fetched."];
+  if (exhausted) words = ["Everything is labelled.", "There is nothing left to ask for."];
+  if (exhausted && held) words = ["Others have the last items.", "You get them if they are not answered within five minutes. This page looks by itself."];
   const box = make("div", { class: "empty" }, make("p", { class: "big", text: words[0] }), make("p", { class: "quiet", text: words[1] }));
+  const places = [["/progress", "Progress"], ["/review", "Review"], ["/labels.csv", "Download the labels"]];
+  const links = places.map(([href, text]) => make("a", { class: "button", href, text }));
+  if (exhausted && !held) box.append(make("p", { class: "row" }, ...links));
   stage.replaceChildren(box);
   by("why-text").textContent = "–";
   by("back").disabled = items.length === 0;
@@ -323,6 +327,7 @@ function showWaiting() {
 }
 
 function showAnswer(item) {
+  document.querySelector(".work").classList.toggle("nothing", !item); // there is nothing to answer now
   const answer = item && item.answer;
   for (const button of by("classes").children) {
     const chosen = Boolean(answer && answer.kind === "label" && answer.label === button.dataset.label);
@@ -532,6 +537,7 @@ by("add-form").addEventListener("submit", async (event) => {
   }
 });
 
+if (matchMedia("(pointer: coarse)").matches) by("find").placeholder = "Find a class"; // there are no keys
 by("add-cancel").onclick = () => by("add-box").close();
 by("zoom-close").onclick = () => by("zoom-box").close();
 by("add").onclick = addClass;
