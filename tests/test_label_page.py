@@ -275,12 +275,24 @@ def test_a_reviewers_decision_overrules_and_is_not_asked_again(desk, page):
     Review([Doubt("0", "cat", "dog", 0.9, 0.1)], [Twins("0", "1", 0.1)], 4).save(desk.project.folder)
     shown = page.client.get("/review").text
     assert "The model says <strong>dog</strong> (90%" in shown
-    assert "Almost the same, different labels" in shown
+    assert shown.index("Almost the same, different labels") < shown.index("The model disagrees")
+    assert "are shown; reload" not in shown
     page.say("0", "dog", kind="correct")
     assert desk.store.current()["0"].label == "dog"
     shown = page.client.get("/review").text
     assert "The model disagrees" not in shown
     assert "Almost the same" not in shown
+
+
+def test_a_long_review_says_how_much_of_it_is_shown(desk, page):
+    from poolwise.labelling.review import Doubt, Review
+
+    (desk.project.folder / "cache").mkdir(exist_ok=True)
+    desk.store.append(*(Event("label", str(n), "cat", "anna") for n in range(30)))
+    Review([Doubt(str(n), "cat", "dog", 0.9, 0.1) for n in range(30)], (), 30).save(desk.project.folder)
+    shown = page.client.get("/review").text
+    assert shown.count("data-review") == 24
+    assert "The first 24 are shown; reload the page for more." in shown
 
 
 def test_people_who_disagree_are_shown(desk, page):
