@@ -13,6 +13,7 @@ import torch
 import poolwise as pw
 from benchmarks import coverage_before
 from poolwise.selection import coverage_loops
+from poolwise.selection.posterior_coverage import _correlations
 
 Contender = Callable[[], Any]
 Make = Callable[[int], torch.Tensor]
@@ -37,11 +38,9 @@ def before(make: Make, size: int) -> Callable[[int], Iterator[tuple[str, Contend
 
 
 def kernel_of(x: torch.Tensor) -> np.ndarray:
-    """`[n, n]` posterior correlations of predictions `[n, K, C]`, 0 where they are negative."""
-    probs = x.double().exp()
-    rows = (probs - probs.mean(1, keepdim=True)).flatten(1)
-    rows /= rows.norm(dim=1, keepdim=True)
-    return np.maximum((rows @ rows.T).float().numpy(), 0)
+    """`[n, n]` posterior correlations of predictions `[n, K, C]`, from the very features that the method uses."""
+    rows = _correlations(pw.Predictions.from_log_probs(x), np.arange(len(x)), 1 << 60).part(0, len(x))
+    return np.maximum((rows @ rows.T).numpy(), 0)
 
 
 def facility_location(make: Make, share: int) -> Callable[[int], Iterator[tuple[str, Contender]]]:

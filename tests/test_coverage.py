@@ -21,7 +21,7 @@ STAGES = {
     "no lists": {"_FEW": -1, "_SHORT": -1.0},
     "lists once they are short": {"_FEW": -1, "_PATIENCE": 0.0},
     "bounds for long": {"_FEW": -1, "_PATIENCE": 3.0},
-    "open targets": {"_FEW": -1, "_SHORT": 0.05, "_SOON": 1000, "_CHEAP": -1},
+    "open targets": {"_FEW": -1, "_SHORT": 0.05, "_WORTH": 1e9, "_CHEAP": -1},
     "never indexed": {"_FEW": -1, "_INDEXED": 1 << 30},
     "indexed at once": {"_FEW": -1, "_INDEXED": -(1 << 30)},
     "settled at once": {"_FEW": -1, "_JUDGED": 1 << 30},

@@ -46,8 +46,9 @@ _PROBES, _PROBED = 256, 4096
 _HALF = 0.6
 # Before the first sweep, points may be evaluated for this share of what all would cost.
 _PATIENCE = 0.3
-# Open targets wait only if no more picks than this are left, and comparing all points with them takes more pairs.
-_SOON, _CHEAP = 24, 1 << 19
+# Open targets wait if all picks that are left will probably ask for no more pairs than this many times those of a
+# sweep, and these are not few. A pick asks for this share of them, or for what the last one asked for.
+_WORTH, _SHARE, _CHEAP = 1.0, 0.1, 1 << 19
 # Points that may win are evaluated this many at a time.
 _NEW = 256
 # Judging a point costs about as much as giving this many listed pairs their exact values.
@@ -99,6 +100,7 @@ class Coverage(GreedyObjective):
         self._open_T = np.zeros(kernel.shape[1], bool)
         self._no_end_T = np.full(kernel.shape[1], np.inf, self._dtype)
         self._spent = 0  # pairs that were compared since the last sweep, for some points only
+        self._spent_before, self._share = 0, _SHARE  # the same before the last pick, and what share of all it asked for
         self._judged = self._looked = 0
         self._settled = False
         count = min(kernel.shape[0], _PROBES)
@@ -177,13 +179,17 @@ class Coverage(GreedyObjective):
 
     def update(self, index: int, bounds_N: Array) -> Array:
         """Add a pick. Without open targets the gains of all points are known at once; else old ones are bounds."""
+        waited = int(np.count_nonzero(self._open_T)) * self._kernel.shape[0] if self._gains_N is not None else 0
+        if waited:
+            self._share = (self._spent - self._spent_before) / waited
         self.add(index)
         if self._gains_N is None:
             return self._bounds(bounds_N)
         pairs = int(np.count_nonzero(self._open_T)) * self._kernel.shape[0]
-        soon = self.task.batch_size - len(self._added) <= _SOON
+        soon = (self.task.batch_size - len(self._added)) * self._share <= _WORTH
         if pairs and (not soon or pairs <= max(_CHEAP, self._spent)):
             self._sweep()
+        self._spent_before = self._spent
         self._tidy()
         self.current = not self._open_T.any()
         return self._gains_N if self.current else np.minimum(bounds_N, self._gains_N)

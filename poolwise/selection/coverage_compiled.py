@@ -145,3 +145,16 @@ def cover(
             lengths[number] = kept - start
         known_T[target] = high_T[target]
     return read, left
+
+
+@compiled
+def gather(
+    places: Array, values: Array, starts_s: Array, lengths_s: Array, new_places: Array, new_values: Array
+) -> None:
+    """Copy lists, one after another, to the beginning of new arrays."""
+    end = 0
+    for s in range(len(starts_s)):
+        start = starts_s[s]
+        for entry in range(lengths_s[s]):
+            new_places[end + entry], new_values[end + entry] = places[start + entry], values[start + entry]
+        end += lengths_s[s]

@@ -5,7 +5,7 @@ from scipy import sparse
 
 from poolwise.arrays import Array
 from poolwise.selection.coverage_kernels import Kernel
-from poolwise.selection.coverage_loops import loops, runs, starts_of
+from poolwise.selection.coverage_loops import loops, starts_of
 from poolwise.selection.coverage_sweeps import Hits
 
 # Pairs whose terms are summed at a time, so that these never take much memory.
@@ -133,12 +133,10 @@ class Lists:
         """Make room for more pairs by moving all lists together, in order; without gaps if for none."""
         if self._orderly if count == 0 else count <= len(self._places) - self._used:
             return
-        entries = runs(self._starts, self._lengths)
-        size = len(entries) + count
+        total = int(self._lengths.sum())
+        size = total + count
         size += size // 2 if count else 0  # the next lists will then fit
-        for name in ("_places", "_values"):
-            old = getattr(self, name)
-            new = np.empty(size, old.dtype)
-            np.take(old, entries, out=new[: len(entries)])
-            setattr(self, name, new)
-        self._starts, self._used, self._orderly = starts_of(self._lengths), len(entries), True
+        new_places, new_values = np.empty(size, self._places.dtype), np.empty(size, self._values.dtype)
+        self._loops.gather(self._places, self._values, self._starts, self._lengths, new_places, new_values)
+        self._places, self._values = new_places, new_values
+        self._starts, self._used, self._orderly = starts_of(self._lengths), total, True

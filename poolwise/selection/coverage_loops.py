@@ -133,6 +133,15 @@ def cover(
     return len(entries), len(kept)
 
 
+def gather(
+    places: Array, values: Array, starts_s: Array, lengths_s: Array, new_places: Array, new_values: Array
+) -> None:
+    """Copy lists, one after another, to the beginning of new arrays."""
+    entries = runs(starts_s, lengths_s)
+    np.take(places, entries, out=new_places[: len(entries)])
+    np.take(values, entries, out=new_values[: len(entries)])
+
+
 def runs(starts_n: Array, lengths_n: Array) -> Array:
     """Consecutive numbers from each start on, as many as the length says, one run after another."""
     numbers: Array = np.arange(int(lengths_n.sum())) + np.repeat(starts_n - starts_of(lengths_n), lengths_n)
