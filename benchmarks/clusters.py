@@ -160,7 +160,7 @@ def run(name: str, N: int, D: int, size: int, repeats: int) -> dict[str, Any]:
 
 
 def measured(name: str, N: int, D: int, size: int, repeats: int) -> dict[str, Any]:
-    """The same in a process of its own."""
+    """The same in a separate process."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     environment = os.environ | threads | {"PYTHONPATH": str(ROOT)}
     spec = json.dumps([name, N, D, size, repeats])

@@ -90,7 +90,7 @@ def choose(name: str, contender: str, path: str, batch: int, mapped: bool) -> di
 
 
 def apart(task: Task, contender: str, path: str) -> dict[str, Any]:
-    """One measurement in a process of its own."""
+    """One measurement in a separate process."""
     one = json.dumps([task.method, contender, path, task.batch, task.mapped])
     command = [sys.executable, "-m", "benchmarks.lbb", "--one", one]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.out_of_core [--points 10000000] [--folder /tmp/ooc] [--keep]
 
 Makes a folder of float16 shards, `points` × 10 samples × 10 classes (2 GB for ten million), with the synthetic
-predictions of `data.py`. Then, each in a process of its own: one sequential read of the files, and the
+predictions of `data.py`. Then, each in a separate process: one sequential read of the files, and the
 selection of a batch by several methods. The system is asked to forget the files before each, so that all start alike.
 """
 
@@ -86,7 +86,7 @@ def peak() -> int:
 
 
 def apart(folder: Path, what: str, batch_size: int) -> dict[str, float]:
-    """One measurement in a process of its own."""
+    """One measurement in a separate process."""
     forget(folder)
     command = [sys.executable, "-m", "benchmarks.out_of_core", "--folder", folder, "--one", what, "-b", str(batch_size)]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Parallel work on whole blocks: each block on a thread of its own, and each operation on that one thread.
+"""Parallel work on whole blocks: each block on its own thread, and each operation on that one thread.
 
 PyTorch splits every operation over its threads and waits for the slowest. On blocks that fit a cache this gains little.
 On a busy machine it costs a time slice per operation and can be a hundred times slower. Here PyTorch uses one thread
@@ -50,7 +50,7 @@ def one_thread_an_operation() -> Iterator[None]:
 
 @contextmanager
 def threads_an_operation(count: int | None) -> Iterator[None]:
-    """Let PyTorch split operations over this many threads; None leaves the number as it is."""
+    """Let PyTorch split operations over this many threads; None leaves the number unchanged."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:

@@ -96,7 +96,7 @@ def read_parameters(
 
 
 def read_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The type hints of a function or of the constructor of a class, as far as they can be resolved."""
+    """The type hints of a function or of the constructor of a class, if they can be resolved."""
     while isinstance(function, functools.partial):
         function = function.func
     target = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]

@@ -33,7 +33,7 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
 
 
 def child_seed(seed: int, *names: str | int) -> int:
-    """A seed for something that has streams of its own.
+    """A seed for something that has its own streams.
 
     Example:
         >>> child_seed(0, "member", 1) == child_seed(0, "member", 1)

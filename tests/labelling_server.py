@@ -95,7 +95,7 @@ def client_of(app, base="http://localhost:8700", **options):
 
 @contextmanager
 def command(*arguments, home, wait=300.0):
-    """`poolwise label` in a process of its own; gives the process and its address."""
+    """`poolwise label` in a separate process; gives the process and its address."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),

@@ -88,7 +88,7 @@ def test_compiled_networks_are_judged_too(how):
 
 def test_log_probabilities_are_taken_as_they_are():
     network, logits = made(lambda: layer(nn.LogSoftmax(1))), made(lambda: layer(nn.Identity()))
-    for options in ({}, {"outputs": "log-probs"}, {"outputs": "logits"}):  # softmax leaves them as they are
+    for options in ({}, {"outputs": "log-probs"}, {"outputs": "logits"}):  # softmax leaves them unchanged
         for found, expected in zip(both(network, **options), both(logits), strict=True):
             torch.testing.assert_close(values(found), values(expected), rtol=0, atol=1e-5)
 

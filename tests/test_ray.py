@@ -22,7 +22,7 @@ from torch import nn
 
 import poolwise as pw
 from poolwise import cluster
-from poolwise.cluster.answering import must_answer
+from poolwise.cluster.health import must_answer
 from poolwise.cluster.shards import of_references
 from poolwise.cluster.watchdog import Watchdog, note
 from poolwise.errors import ClusterError, FileError, MissingInputError, NotFiniteError, ParameterError
@@ -357,7 +357,7 @@ NOT_FOUND = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]) + bytes([0, 0, 1, 1, 5, 0, 0, 0, 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", NOT_FOUND], ids=["none", "http", "http2"])
 def test_an_address_where_somebody_else_answers(monkeypatch, answer):
     """Ray itself would try for forty seconds; here it is ten, in this test four, and one where no answer can come."""
-    monkeypatch.setattr("poolwise.cluster.answering._CHECK", 4.0 if answer else 1.0)
+    monkeypatch.setattr("poolwise.cluster.health._CHECK", 4.0 if answer else 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         if answer:
             threading.Thread(target=serve, args=(server, answer), daemon=True).start()

@@ -116,7 +116,7 @@ def test_headers_as_spreadsheets_write_them(tmp_path):
     opened = open_data(tmp_path / "t.csv")
     assert (opened.class_names, [text.strip() for text in everything(opened.examples)]) == (("x", "y, z"), ["a", "b"])
     write(tmp_path / "t.csv", b"text,label,label\na,b,c\n")
-    with pytest.raises(errors.FileError, match="'label' is there twice: text, label, label"):
+    with pytest.raises(errors.FileError, match="'label' occurs twice: text, label, label"):
         open_data(tmp_path / "t.csv")
 
 

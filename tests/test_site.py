@@ -8,7 +8,7 @@ import processes
 import pytest
 
 import poolwise as pw
-from docs.tooling import public
+from docs.tooling import public, reference_pages
 
 pytest.importorskip("material", reason="the site needs mkdocs-material: pip install 'poolwise[docs]'")
 
@@ -27,11 +27,16 @@ def test_the_site(tmp_path: Path) -> None:
 
 
 def check_that_all_methods_and_names_are_there(site: Path) -> None:
+    every = [file.relative_to(site).as_posix().lower() for file in site.rglob("*.html")]
+    assert len(every) == len(set(every))  # some systems do not tell large letters from small ones
     assert [name for name in pw.methods() if not (site / "methods" / f"{name}.html").exists()] == []
     for path, module in public.modules().items():
-        page = (site / "reference" / f"{path}.html").read_text()
-        documented = {entry.rpartition(".")[2] for entry in re.findall(r'id="([\w.]+)"', page)}
         names = [name for name in public.names(module) if type(getattr(module, name)).__name__ != "module"]
+        split = path in reference_pages.SPLIT
+        files = [reference_pages.name_file(path, name, module) for name in names] if split else []
+        pages = [site / "reference" / file.replace(".md", ".html") for file in files]
+        page = "".join(file.read_text() for file in [site / "reference" / f"{path}.html", *pages])
+        documented = {entry.rpartition(".")[2] for entry in re.findall(r'id="([\w.]+)"', page)}
         assert [name for name in names if name not in documented] == [], path
 
 

@@ -10,7 +10,7 @@ sys.path.insert(0, str(ROOT))  # the sources beside this file, not an installed 
 
 from mkdocs.structure.files import File  # noqa: E402
 
-from docs.tooling import links, method_pages, reference_pages  # noqa: E402
+from docs.tooling import links, method_pages, public, reference_pages  # noqa: E402
 
 log = logging.getLogger("mkdocs.hooks.poolwise")
 
@@ -42,9 +42,25 @@ def on_config(config: Any) -> Any:
     }
     for group, pages in groups.items():
         pages.sort(key=lambda name: not name.endswith("/index.md"))
-        entries = [name if name.endswith("index.md") else {_title(name): name} for name in pages]
-        config["nav"] = _expanded(config["nav"], group, entries)
+        config["nav"] = _expanded(config["nav"], group, _entries(pages))
     return config
+
+
+def _entries(pages: list[str]) -> list[Any]:
+    """Entries of the navigation. Pages of single names are below that of their module."""
+    split: dict[str, list[Any]] = {f"reference/{module}.md": [] for module in reference_pages.SPLIT}
+    entries: list[Any] = []
+    for name in pages:
+        module, _, title = name.removesuffix(".md").rpartition(".")
+        title = title.partition("-")[0]
+        if name in split:
+            split[name].append(name)
+            entries.append({_title(name): split[name]})
+        elif f"{module}.md" in split and _title(name) not in public.MODULES:
+            split[f"{module}.md"].append({title: name})
+        else:
+            entries.append(name if name.endswith("index.md") else {_title(name): name})
+    return entries
 
 
 def _title(name: str) -> str:

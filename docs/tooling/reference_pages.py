@@ -1,4 +1,4 @@
-"""The reference: one page per public module, and one for the command line."""
+"""The reference: one page per public module, or per name of the large ones, and one for the command line."""
 
 import types
 from collections.abc import Iterator
@@ -10,11 +10,20 @@ import typer
 from docs.tooling.public import MODULES, modules, names
 from poolwise.cli import app
 
+SPLIT = ("poolwise", "poolwise.data", "poolwise.posteriors")
+"""Modules with so much in them that each name has its own page."""
+
 
 def pages() -> dict[str, str]:
     """The Markdown of every page by its file name."""
-    made = {f"{name}.md": _module_page(name, module) for name, module in modules().items()}
-    return {"index.md": _index(), **made, "command-line.md": command_line()}
+    made = {"index.md": _index()}
+    for path, module in modules().items():
+        if path in SPLIT:
+            made[f"{path}.md"] = _list_page(path, module)
+            made |= {name_file(path, name, module): _name_page(path, name) for name in _own(module)}
+        else:
+            made[f"{path}.md"] = _module_page(path, module)
+    return {**made, "command-line.md": command_line()}
 
 
 def undocumented() -> list[str]:
@@ -35,22 +44,48 @@ def _index() -> str:
     return "\n".join(lines)
 
 
-def _module_page(path: str, module: types.ModuleType) -> str:
+def _own(module: types.ModuleType) -> list[str]:
+    """The public names of a module that are not modules."""
+    return [name for name in names(module) if not isinstance(getattr(module, name), types.ModuleType)]
+
+
+def _head(path: str, module: types.ModuleType) -> list[str]:
+    """The title of a module's page, what the module is for, and the modules in it."""
     lines = [f"# {path}", "", (module.__doc__ or "").strip(), ""]
-    others = []
-    for name in names(module):
-        value = getattr(module, name)
-        if isinstance(value, types.ModuleType):
-            if f"{path}.{name}" in MODULES:
-                others.append(f"[`{path}.{name}`]({path}.{name}.md)")
-        else:
-            lines += [f"::: {_home(path, name, value)}", ""]
-    if others:
-        lines[4:4] = ["Modules: " + ", ".join(others) + ".", ""]
+    inner = [f"{path}.{name}" for name in names(module) if f"{path}.{name}" in MODULES]
+    return lines + (["Modules: " + ", ".join(f"[`{name}`]({name}.md)" for name in inner) + ".", ""] if inner else [])
+
+
+def _module_page(path: str, module: types.ModuleType) -> str:
+    lines = _head(path, module)
+    for name in _own(module):
+        lines += [f"::: {_home(path, name)}", ""]
     return "\n".join(lines)
 
 
-def _home(path: str, name: str, value: Any) -> str:
+def _list_page(path: str, module: types.ModuleType) -> str:
+    """The names of a module in a table, each with a link to its page."""
+    lines = [*_head(path, module), "| name | what it is |", "| --- | --- |"]
+    for name in _own(module):
+        value = getattr(module, name)
+        told = value.__doc__ if isinstance(value, type | types.FunctionType) else None
+        summary = (told or "").strip().split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+        lines.append(f"| [`{name}`]({name_file(path, name, module)}) | {' '.join(summary.split())} |")
+    return "\n".join([*lines, ""])
+
+
+def name_file(path: str, name: str, module: types.ModuleType) -> str:
+    """The file of a name's page. Some systems do not tell `Method` from `method`, so the kind is part of it."""
+    kind = "class" if isinstance(getattr(module, name), type) else "function"
+    return f"{path}.{name}-{kind}.md"
+
+
+def _name_page(path: str, name: str) -> str:
+    top = f"---\ntitle: {name}\n---\n\nOf [`{path}`]({path}.md).\n\n"
+    return f"{top}::: {_home(path, name)}\n    options:\n      heading_level: 1\n"
+
+
+def _home(path: str, name: str) -> str:
     """The path under which Griffe finds an object."""
     if path == "poolwise.stopping":
         return f"poolwise.learning.stopping.{name}"

@@ -115,7 +115,7 @@ def _keep_labels(output: Path, project: "Project") -> None:
     try:
         labels = read_labels(output)
     except (FileError, ValueError):
-        raise FileError(f"{output}: is there already, and is not a batch. Name another file with -o.") from None
+        raise FileError(f"{output}: already exists, and is not a batch. Name another file with -o.") from None
     fold, said = project.store.fold(), set()
     for event in project.store.events():
         said.add((event.item, event.label or event.kind))

@@ -83,7 +83,7 @@ def select(
         typer.Option(
             metavar="FILE[:COLUMN]",
             help="Examples not to choose, such as those that are labelled already: their positions or ids, in a .csv, "
-            ".parquet, .txt, .npy or .json file; repeatable. A batch that this command wrote can be given as it is.",
+            ".parquet, .txt, .npy or .json file; repeatable. A batch that this command wrote can be given unchanged.",
         ),
     ] = None,
     exclude_by: Annotated[

@@ -5,7 +5,7 @@ import re
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
-from poolwise.cluster.answering import must_answer
+from poolwise.cluster.health import must_answer
 from poolwise.cluster.watchdog import Watchdog
 from poolwise.errors import ClusterError, MissingInputError, PoolwiseError
 
@@ -57,7 +57,7 @@ class Session:
 
 
 def connect(address: str | None = None, *, cpus: int | None = None, memory: int | None = None) -> Session:
-    """Start Ray on this machine, or join a cluster. A connection that this process has already is used as it is.
+    """Start Ray on this machine, or join a cluster. A connection that this process has already is used unchanged.
 
     A Ray that is started here ends with this process, also if the process is killed (on Linux, within seconds).
 

@@ -1,4 +1,4 @@
-"""Random changes to training images that leave their class as it is."""
+"""Random changes to training images that do not change their class."""
 
 import torch
 import torch.nn.functional as F

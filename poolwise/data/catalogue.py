@@ -96,7 +96,7 @@ def load(
     Args:
         name: one of `SPECS`.
         root: the folder to search first.
-        repeats: how often the training images are repeated, each time with other noise; 1 leaves them as they are.
+        repeats: how often the training images are repeated, each time with other noise; 1 leaves them unchanged.
         noise: standard deviation of the noise on repeated images, after scaling.
         seed: of the noise.
         check: whether the files must be the official ones, as far as their counts, classes and contents are known.

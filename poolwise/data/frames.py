@@ -36,7 +36,7 @@ def columns_of(table: Any) -> dict[str, Array]:
     names = _names(table)
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ParameterError(f"the table has several columns called {twice!r}. Give each column a name of its own.")
+        raise ParameterError(f"the table has several columns called {twice!r}. Give each column its own name.")
     return dict(zip(names, _columns(table), strict=True))
 
 

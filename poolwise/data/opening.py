@@ -263,7 +263,7 @@ def _ids(ids: Any, count: int, where: str) -> tuple[str, ...]:
 def _numbered(
     labels: Any, count: int, classes: Sequence[str] | None, where: str, ids: Sequence[str]
 ) -> tuple[Array | None, tuple[str, ...]]:
-    """Labels as numbers: names are numbered, whole numbers are used as they are, with -1 for unknown."""
+    """Labels as numbers: names are numbered, whole numbers are used unchanged, with -1 for unknown."""
     if labels is None:
         return None, tuple(classes or ())
     given = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else frames.as_column(labels)

@@ -31,7 +31,7 @@ _BLOCK = 1 << 18
 
 
 class Repeated:
-    """Examples repeated: row `r` is the original `r % N` with noise of its own.
+    """Examples repeated: row `r` is the original `r % N` with its own noise.
 
     Args:
         examples: the originals.

@@ -102,7 +102,7 @@ def check_ids(ids: list[str], where: str) -> None:
     name, times = Counter(ids).most_common(1)[0]
     if times > 1:
         raise FileError(
-            f"{where}: expected a different id for each example, but {short(name)} is there {times} times. Name "
+            f"{where}: expected a different id for each example, but {short(name)} occurs {times} times. Name "
             "another column with id=."
         )
 

@@ -89,7 +89,7 @@ class DataConfig(Section):
             `"efficientnet-lite0"`, a network that was trained on ImageNet with labels. Embeddings are kept on the disk.
         encoder_length: for texts: how many tokens of a text the encoder reads; 256 by default. Fewer are faster.
         imbalance: makes the pool long-tailed (Cui et al. 2019): of C classes, class c keeps a share of
-            `imbalance ** (-c / (C - 1))` of its examples, drawn at random. Test and validation data stay as they are.
+            `imbalance ** (-c / (C - 1))` of its examples, drawn at random. Test and validation data stay unchanged.
     """
 
     name: str | None = None
@@ -297,7 +297,7 @@ class AcquisitionConfig(Section):
         folders = [method.folder for method in self.methods]
         twice = [method.label for method in self.methods if folders.count(method.folder) > 1]
         if twice:
-            raise ValueError(f"the method {min(twice)!r} is there twice; give each its own label")
+            raise ValueError(f"the method {min(twice)!r} is listed twice; give each its own label")
         return self
 
 

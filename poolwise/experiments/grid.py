@@ -133,7 +133,7 @@ def execute_all(config: Config, folder: Path, jobs: int = 1, show: Show = lambda
     Args:
         config: the experiment.
         folder: where runs are kept.
-        jobs: how many at a time, each in a process of its own; 1 runs in this process.
+        jobs: how many at a time, each in a separate process; 1 runs in this process.
         show: called with the progress of all runs whenever there is news, and a few times per second.
 
     Example:

@@ -1,4 +1,4 @@
-"""One run: a method and a seed of an experiment, in a folder of its own, resumable at any moment."""
+"""One run: a method and a seed of an experiment, in its own folder, resumable at any moment."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -94,7 +94,7 @@ class Change(NamedTuple):
 
 
 def execute(run: Run, report: Report = silent, listener: Listener = lambda entry: None) -> list[Round]:
-    """Do a run, or what is left of it, and keep its records; a run that is finished is left as it is.
+    """Do a run, or what is left of it, and keep its records; a run that is finished is left unchanged.
 
     Nothing is written before the data are read and the network is built, so a configuration that cannot be used leaves
     nothing behind.

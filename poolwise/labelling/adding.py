@@ -44,7 +44,7 @@ def plan(
         items: the items of the project.
         fold: the current labels.
         where: where the labels come from, for errors.
-        replace: whether labels may differ from those that are there.
+        replace: whether labels may differ from those that exist.
         new_classes: whether labels may be classes that the project does not have.
         person: who gave them.
     """

@@ -92,7 +92,7 @@ def _write_folders(path: Path, items: Items, labels: Mapping[str, Current]) -> i
     if items.files is None and items.texts is None:
         raise FileError(f"{path}: features have neither texts nor images to put into folders. Write a table instead.")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise FileError(f"{path}: is there already. Name a folder that is not, or remove it first.")
+        raise FileError(f"{path}: already exists. Name another folder, or remove it first.")
     names = [name for name in _labelled(items, labels) if name in items.position]
     part = path.absolute().with_name(f".{path.name}.part")
     shutil.rmtree(part, ignore_errors=True)

@@ -38,7 +38,7 @@ def served(path: Path, longest: int = 1_600) -> tuple[bytes, str]:
     """An image to show in a browser, the right way up, and its media type.
 
     What is sent are pixels that were encoded here: nothing else of the file gets through, no script, no profile and no
-    place where the photograph was taken. Small images stay as they are, pixel by pixel.
+    place where the photograph was taken. Small images stay unchanged, pixel by pixel.
 
     Args:
         path: the file.

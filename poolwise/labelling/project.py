@@ -274,7 +274,7 @@ class Project:
             labels: the label of each item, None or empty where there is none; or a file, `.csv`, `.jsonl` or
                 `.parquet`, with a column of ids and one of labels; or a `.json` file that Label Studio exported.
                 `"(skip)"`, `"(don't know)"` and `"(cannot be labelled)"` may stand in the place of a label.
-            replace: whether labels may differ from those that are there.
+            replace: whether labels may differ from those that exist.
             new_classes: whether labels may be classes that the project does not have.
             person: who gave them.
             origin: where they come from; the file by default.

@@ -51,7 +51,7 @@ class Status:
         if self.classes:
             said.append("classes: " + ", ".join(f"{name} {count:,}" for name, count in self.classes.items()))
         if any(self.people):
-            shown = (f"{name or 'nobody in particular'} {count:,}" for name, count in self.people.items())
+            shown = (f"{name or 'unnamed people'} {count:,}" for name, count in self.people.items())
             said.append("labels by: " + ", ".join(shown))
         for count, one, many in (
             (self.conflicts, "item on which people disagree", "items on which people disagree"),

@@ -90,7 +90,7 @@ def read_labels(
             wanted = None if wanted is None else plain_cell(wanted)
         if item in taken and wanted is not None and taken[item] not in (None, wanted):
             raise LabelError(
-                f"{path}, row {row}: {item!r} is there twice, as {taken[item]!r} and as {wanted!r}. Remove one of them."
+                f"{path}, row {row}: {item!r} occurs twice, as {taken[item]!r} and as {wanted!r}. Remove one of them."
             )
         taken[item] = wanted if wanted is not None else taken.get(item)
     return taken

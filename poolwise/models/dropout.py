@@ -1,4 +1,4 @@
-"""Dropout under control: the masks of any module's dropout layers come from outside, while the module stays as it is.
+"""Dropout under control: the masks of any module's dropout layers come from outside; the module itself is unchanged.
 
 Hooks on the layers do it. Nothing of the user's module is replaced, and all is as before when the context ends.
 """

@@ -21,7 +21,7 @@ def glorot_(module: Module, generator: torch.Generator) -> Module:
     """Redraw the weights of all linear layers and convolutions and set their biases to zero, in place.
 
     Weights are uniform between ±√(6 / (fan-in + fan-out)) (Glorot and Bengio 2010). Other layers, such as batch
-    normalisation, are left as they are. The weights do not depend on their memory layout, nor on their device.
+    normalisation, are left unchanged. The weights do not depend on their memory layout, nor on their device.
 
     Args:
         module: the network.

@@ -60,7 +60,7 @@ def raw_tensor(output: Any, count: int) -> Tensor:
 
 
 def as_logits(output: Any, count: int, outputs: Outputs) -> Tensor:
-    """`[n, C]` logits, or log-probabilities, which softmax leaves as they are.
+    """`[n, C]` logits, or log-probabilities, which softmax does not change.
 
     One column is taken as the second of two classes: its logit, probability or log-probability.
 
@@ -135,7 +135,7 @@ class Watch(TorchFunctionMode):
     def refuse_probabilities(self, network: nn.Module, raw: Tensor) -> None:
         """Raise if the output of the pass is normalised already, or sigmoids.
 
-        Log-probabilities pass: softmax leaves them as they are.
+        Log-probabilities pass: softmax leaves them unchanged.
 
         Args:
             network: the network that was called.

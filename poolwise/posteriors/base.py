@@ -44,7 +44,7 @@ class BasePosterior(ABC):
 
     Attributes:
         outputs: what `sample` returns: `"probs"`, `"log-probs"` or `"logits"`.
-        settings: names of attributes that are no part of the state.
+        settings: names of attributes that are not part of the state.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -162,7 +162,7 @@ class BasePosterior(ABC):
         vars(self).update(cloudpickle.loads(state["pickled"]) if state["pickled"] else {})
 
     def _check_fitted(self) -> None:  # noqa: B027  (which a class may leave as it is)
-        """Raise if nothing was fitted yet; a posterior without a state of its own has nothing to wait for."""
+        """Raise if nothing was fitted yet; a posterior without a state is always ready."""
 
     def _examples(self, data: Any, memory: int) -> Examples:
         """What `sample` and `features` are given batches of: the examples, unless a class puts something before it."""

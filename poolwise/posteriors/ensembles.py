@@ -10,13 +10,13 @@ from poolwise.training import Training
 
 
 class DeepEnsemble(NetworkPosterior):
-    """Networks of one architecture, each with initial weights and an order of examples of its own.
+    """Networks of one architecture, each with its own initial weights and order of examples.
 
     Args:
         make_model: a function without arguments that makes a new network.
         members: K, how many networks.
         training: how they are trained.
-        train_members: `"sequential"`, `"processes"` (each member in a process of its own), `"vectorised"` (all as one
+        train_members: `"sequential"`, `"processes"` (each member in a separate process), `"vectorised"` (all as one
             stacked network; dense layers only), or `"auto"` for the fastest of them.
         threads: PyTorch threads that a member trains on.
         warm_start: whether a later `fit` continues from the weights of the one before.
@@ -72,7 +72,7 @@ class DropoutEnsemble(NetworkPosterior):
         members: how many networks.
         samples: how many masks of each.
         training: how they are trained.
-        train_members: `"sequential"`, `"processes"` (each member in a process of its own), `"vectorised"` (all as one
+        train_members: `"sequential"`, `"processes"` (each member in a separate process), `"vectorised"` (all as one
             stacked network; dense layers only), or `"auto"` for the fastest of them.
         threads: PyTorch threads that a member trains on.
         warm_start: whether a later `fit` continues from the weights of the one before.

@@ -65,7 +65,7 @@ class Laplace(BasePosterior):
             as good as the full curvature and takes less time and memory, see the guide to PyTorch models.
         prior_precision: precision of the Gaussian prior on the weights; None for the one with the largest marginal
             likelihood, once the layer's weights are fitted under that prior (`curvature.fitted_precision`).
-        train: whether `fit` trains the network, or takes it as it is and only computes the curvature.
+        train: whether `fit` trains the network, or takes it unchanged and only computes the curvature.
         training: how the network is trained.
         threads: PyTorch threads to train on; None for what PyTorch is set to.
         warm_start: whether a later `fit` continues from the weights of the one before.

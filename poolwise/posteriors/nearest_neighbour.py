@@ -117,7 +117,7 @@ class NearestNeighbour(BasePosterior):
     def __init__(self, posterior: Posterior, neighbours: int = 1, temperature: float = 1.0) -> None:
         if getattr(posterior, "embeds_inputs", False):
             raise ParameterError(
-                f"NearestNeighbour needs a posterior with embeddings of its own, such as DeepEnsemble, not "
+                f"NearestNeighbour needs a posterior with its own embeddings, such as DeepEnsemble, not "
                 f"{type(posterior).__name__}."
             )
         self.posterior, self.neighbours = posterior, count(neighbours, "neighbours", most=1_000_000)

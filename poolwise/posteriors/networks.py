@@ -40,7 +40,7 @@ _READ_ONCE = 1 << 29
 class Sampler:
     """From inputs to the logits of K posterior samples: networks, or networks × dropout masks. Use as a context.
 
-    A network that is on another device is copied; the caller's stays where it is, and as it is.
+    A network that is on another device is copied; the caller's stays where it is, unchanged.
 
     Args:
         networks: trained networks.

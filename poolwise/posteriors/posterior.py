@@ -46,7 +46,7 @@ class NetworkPosterior:
         members: how many networks are trained.
         masks: how many dropout masks of each, or None for no dropout when predicting.
         training: how the networks are trained.
-        train_members: `"sequential"`; `"processes"` (members at the same time, each in a process of its own);
+        train_members: `"sequential"`; `"processes"` (members at the same time, each in a separate process);
             `"vectorised"` (all as one stacked network; dense layers only); or `"auto"`: vectorised where the layers
             allow it, else in processes where each member gets one thread and PyTorch may use more, else sequential. On
             the same seed, the first two give the same members to the last bit, and the third the same up to rounding.
@@ -278,7 +278,7 @@ def _train_one(
 
 
 def _train_apart(*task: Any) -> tuple[nn.Module, Outcome]:
-    """Train in a process of its own."""
+    """Train in a separate process."""
     *arguments, threads = task
     with threads_an_operation(threads):
         return _train_one(*arguments)

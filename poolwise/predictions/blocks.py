@@ -26,7 +26,7 @@ class Block:
       exponential is exactly 0. Smaller log-probabilities are raised to that number. Nothing else is clipped.
     - Log-probabilities and probabilities that are stored as float16 are renormalised: each posterior sample's
       probabilities are divided by their sum, which the rounding moved away from 1. Those that are stored as float32 or
-      float64 are used as they are. Logits always go through a log-softmax.
+      float64 are used unchanged. Logits always go through a log-softmax.
 
     Never write to `log_probs`: it can be the caller's own array.
 

@@ -216,7 +216,7 @@ class Predictions(PoolReader):
     def with_embeddings(
         self, embeddings: ArrayOrTensor | None = None, labelled_embeddings: ArrayOrTensor | None = None
     ) -> "Predictions":
-        """The same predictions with other embeddings; None keeps those that are there."""
+        """The same predictions with other embeddings; None keeps the present ones."""
         other = copy(self)
         other.embeddings, other.labelled_embeddings = _check_embeddings(
             self.embeddings if embeddings is None else embeddings,

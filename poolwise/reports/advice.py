@@ -70,7 +70,7 @@ class Advice:
         condition: under which conditions of the study it was chosen, in words.
         evidence: what was measured of it; None for random.
         rivals: methods that cannot be told from it, by their intervals.
-        notes: what else to know.
+        notes: what else is good to know.
     """
 
     method: str
@@ -163,7 +163,7 @@ def advise(
 
 
 def _usable(method: str, samples: int, features: bool) -> bool:
-    """Whether a method can be used: its inputs are there, and K samples are enough for it."""
+    """Whether a method can be used: its inputs are available, and K samples are enough for it."""
     if method not in built_in() or method == "random":
         return False
     if samples == 1 and method in _NEED_SAMPLES:

@@ -17,7 +17,7 @@ LEVEL = f"{100 * CONFIDENCE:.0f} %"
 Verdict = Literal["better", "worse", "equivalent", "inconclusive", "no verdict"]
 
 EQUIVALENT = 0.005
-"""Accuracies are equivalent where the interval of their difference lies within this much: half a point."""
+"""Accuracies are equivalent where the interval of their difference is within this much: half a point."""
 
 # Runs that agree exactly can differ by rounding in their means; accuracies differ by far more than this.
 _ROUNDING = 1e-12
@@ -43,8 +43,8 @@ class Difference:
     def verdict(self) -> Verdict:
         """What the interval says of two accuracies.
 
-        `"equivalent"` if it lies within half a point either way, also where it leaves out 0: a difference that small
-        matters to nobody. `"inconclusive"` if it is wider and has 0 in it.
+        `"equivalent"` if it is within half a point either way, also where it leaves out 0: a difference that small
+        does not matter. `"inconclusive"` if it is wider and has 0 in it.
         """
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             return "no verdict"

@@ -16,7 +16,7 @@ class Lists:
     """Lists of pairs, and what they say about gains.
 
     When a target is covered further, the gains of the candidates in its list fall by what they could have added there.
-    All other gains stay as they are. The falls add up exactly: each is the difference of two numbers, and the next one
+    All other gains stay unchanged. The falls add up exactly: each is the difference of two numbers, and the next one
     begins with the second of them.
 
     A target has up to two lists, since a symmetric sweep finds its pairs in two ways. List number s is one of target

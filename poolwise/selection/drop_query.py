@@ -14,8 +14,8 @@ from poolwise.predictions import Block
 from poolwise.selection.clustering import k_means
 from poolwise.selection.feature_blocks import Rows
 from poolwise.selection.registry import method
+from poolwise.selection.round_robin import nearest_to_mean, pick_in_turn
 from poolwise.selection.task import Picks, Task
-from poolwise.selection.turns import nearest_to_mean, pick_in_turn
 
 
 def inconsistency(block: Block) -> Tensor:

@@ -5,8 +5,8 @@ import numpy as np
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.selection.registry import method
+from poolwise.selection.round_robin import cluster_points, nearest_to_mean, pick_in_turn
 from poolwise.selection.task import Picks, Task
-from poolwise.selection.turns import cluster_points, nearest_to_mean, pick_in_turn
 
 
 @method(

@@ -14,8 +14,8 @@ from poolwise.errors import ParameterError
 from poolwise.parallel import ordered_map
 from poolwise.selection.feature_blocks import ROUNDING, Rows
 from poolwise.selection.registry import method
+from poolwise.selection.round_robin import cluster_points, pick_in_turn, smallest
 from poolwise.selection.task import Picks, Task
-from poolwise.selection.turns import cluster_points, pick_in_turn, smallest
 
 # How many pairs of points are compared at a time: their distances stay in the cache.
 _ROWS, _COLUMNS = 512, 2048

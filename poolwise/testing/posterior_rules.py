@@ -204,7 +204,7 @@ def _embeddings(case: Case) -> None:
     except MissingInputError as error:
         raise Broken(
             f"embed returns embeddings, and predict(..., embeddings=True) says that there are none ({told(error)}). "
-            "With BasePosterior, write features(inputs), and leave embed as it is."
+            "With BasePosterior, write features(inputs), and leave embed unchanged."
         ) from error
     same = added is not None and added.shape == apart.shape and np.allclose(added, apart, atol=1e-4)
     expect(same, "predict(..., embeddings=True) must add the embeddings that embed returns.")

@@ -31,7 +31,7 @@ def check_posterior(
 
     | name | what is tested |
     | --- | --- |
-    | `protocol` | fit, predict, embed, state and load_state are there; `fit` returns the posterior |
+    | `protocol` | fit, predict, embed, state and load_state exist; `fit` returns the posterior |
     | `inputs` | the data are not changed |
     | `shapes` | predictions are `[N, K, C]`, for all examples and for one, with the same K and C |
     | `repeat` | asked again, the posterior predicts the same |

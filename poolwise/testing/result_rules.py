@@ -120,7 +120,7 @@ def global_settings(subject: Subject) -> None:
         for name, value in vars(Settings.now()).items():
             expect(
                 value == getattr(subject.settings, name),
-                f"{name.replace('_', ' ')} was changed, for the whole program, to {value}. Leave it as it is.",
+                f"{name.replace('_', ' ')} was changed, for the whole program, to {value}. Leave it unchanged.",
             )
 
 

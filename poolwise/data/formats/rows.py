@@ -69,7 +69,7 @@ def read_table(
     if len(set(named)) < len(named):
         twice = next(name for name in named if named.count(name) > 1)
         raise FileError(
-            f"{path}: expected a first row with a different name for each column, but {twice!r} is there twice: "
+            f"{path}: expected a first row with a different name for each column, but {twice!r} occurs twice: "
             f"{', '.join(names)[:200]}. Rename one of them."
         )
     return {name: [row[place] for _, row in rows] for place, name in enumerate(names) if name}

@@ -58,7 +58,7 @@ class Texts:
         return (self.file,)
 
     def read(self, paths: Mapping[str, Path]) -> Raw:
-        """Read it; the texts are left as they are, with the marks for line breaks that some of them have."""
+        """Read it; the texts are left unchanged, with the marks for line breaks that some of them have."""
         path = paths[self.file]
         rows = read_rows(path)
         columns = next((columns for columns in self.columns if columns.fits(rows[0][1])), None)

@@ -42,7 +42,7 @@ class Database:
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sa.Connection]:
-        """A transaction that nobody else writes during; it is on the disk when the block ends.
+        """A transaction that nobody else writes during; it is on disk when the block ends.
 
         Args:
             durable: whether to wait for the disk. A transaction that does not wait survives the end of this process,

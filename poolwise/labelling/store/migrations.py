@@ -35,8 +35,7 @@ def prepare(connection: sa.Connection, project: str, where: str) -> None:
         )
     if project and found.get("project") and found["project"] != project:
         raise StateError(
-            f"{where}: belongs to another project. Give each project a database of its own, for instance with "
-            "`createdb`."
+            f"{where}: belongs to another project. Give each project its own database, for instance with `createdb`."
         )
     for number in range(version + 1, schema.VERSION + 1):
         STEPS[number](connection)

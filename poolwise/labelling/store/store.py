@@ -116,7 +116,7 @@ class Store:
         """
         target = Path(path)
         if target.exists():
-            raise FileError(f"{target}: is there already. Name a file that is not.")
+            raise FileError(f"{target}: already exists. Name another file.")
         with TemporaryDirectory(dir=target.absolute().parent) as folder:
             place = Path(folder) / "copy.db"
             with Store.open(place, self._project) as copy:

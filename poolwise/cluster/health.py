@@ -18,7 +18,7 @@ _CLIENT = "ray://"  # Ray Client, which speaks to another server than the one th
 def must_answer(address: str) -> None:
     """Raise unless a Ray cluster answers at `host:port`.
 
-    Ray's check runs in a process of its own, since inside this one it could not be stopped.
+    Ray's check runs in a separate process, since inside this one it could not be stopped.
     """
     host, _, port = address.removeprefix(_CLIENT).rpartition(":")
     if not re.fullmatch(r"[^\s/]+", host) or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 1 << 16:
