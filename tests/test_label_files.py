@@ -309,7 +309,7 @@ class TestExports:
         found = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.png"))
         assert found == ["_.._up/a.png", "_.._up/in_a.png", "_con/b.png"]
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "photos"]
-        with pytest.raises(FileError, match="there already"):
+        with pytest.raises(FileError, match="already exists"):
             export(tmp_path / "out", items, labels)
 
     def test_texts_in_folders_and_for_label_studio(self, tmp_path):
