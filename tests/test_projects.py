@@ -267,6 +267,17 @@ class TestMistakes:
             offered = {row["id"] for row in csv.DictReader(file)}
         assert offered == {f"t{n}" for n in range(12)} - {row["id"] for row in rows}
 
+    @pytest.mark.parametrize(("count", "encoder"), [(2_000, "minilm"), (3_000, "minilm"), (3_000, "tfidf")])
+    def test_what_many_texts_wait_for_is_said(self, capsys, count, encoder):
+        from types import SimpleNamespace
+
+        from poolwise.cli.label_next import _say_encoding
+
+        about = SimpleNamespace(model=None, kind="text", encoder=encoder)
+        _say_encoding(SimpleNamespace(description=about, items=range(count)))
+        said = capsys.readouterr().err
+        assert ("MiniLM reads 3,000 texts now" in said) == (count == 3_000 and encoder == "minilm")
+
     def test_a_project_that_was_made_without_a_column_of_ids(self, run):
         Path("x.csv").write_text("number,text\na1,one\na2,two\n")
         run("next", "x.csv", "-n", 1, "--encoder", "tfidf")

@@ -1,6 +1,7 @@
 """Texts: tokens for transformers, embeddings from encoders, and predictions that do not depend on the padding."""
 
 import shutil
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -415,7 +416,9 @@ def test_long_texts_are_cut_and_parameters_checked(checkpoint):
 def test_a_text_is_encoded_once(checkpoint, tmp_path, monkeypatch):
     asked: list[int] = []
     original = Encoder.__call__
-    monkeypatch.setattr(Encoder, "__call__", lambda self, texts: (asked.append(len(texts)), original(self, texts))[1])
+    monkeypatch.setattr(
+        Encoder, "__call__", lambda self, texts, *told: (asked.append(len(texts)), original(self, texts, *told))[1]
+    )
     data = texts(40)
     first = encoded(data, checkpoint, cache=tmp_path)
     again = encoded(Subset(data, np.arange(10, 30)), checkpoint, cache=tmp_path)
@@ -498,6 +501,19 @@ def test_what_was_encoded_before_an_interruption_stays(checkpoint, tmp_path, mon
     result = encoded(data, checkpoint, cache=tmp_path, report=lambda stage, *numbers: told.append(numbers))
     assert told == [(0, 25), (10, 25), (20, 25), (25, 25)]
     assert np.allclose(result.inputs, encode(data.texts, checkpoint), atol=1e-5)
+
+
+def test_progress_is_told_within_a_block(checkpoint, tmp_path, monkeypatch):
+    """A block of long texts takes a minute on a busy machine."""
+    monkeypatch.setattr("poolwise.data.encoding._TOKENS", 16)
+    data = [f"sun{n % 10} ice{n}" for n in range(12)]
+    for call in (partial(encoded, data, checkpoint, cache=tmp_path), partial(encode, data, checkpoint)):
+        told: list[tuple[int, int]] = []
+        call(report=lambda stage, *numbers: told.append(numbers))  # noqa: B023
+        assert len(told) > 2
+        assert told == sorted(told)
+        assert told[-1] == (12, 12)
+        assert len(set(told)) == len(told)
 
 
 def test_damaged_files_count_for_nothing(checkpoint, tmp_path):

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from poolwise.labelling.results import Batch
 
 
+# Texts that take a minute or more to encode.
+_MANY = 2_000
+
+
 @app.command("next")
 def next_batch(
     data: DataArgument,
@@ -157,7 +161,20 @@ def _write_batch(batch: "Batch", project: "Project", output: Path | None, excel:
 def _say_data(project: "Project") -> None:
     if project.changes.first:
         say(f"new project {project.folder}: {'; '.join(project.items.said)}.")
+        _say_encoding(project)
     say_changes(project)
+
+
+def _say_encoding(project: "Project") -> None:
+    """Say what the first batch of many texts waits for, and how it need not."""
+    from poolwise.labelling.features import chosen_encoder
+
+    about, count = project.description, len(project.items)
+    if about.model is None and count > _MANY and chosen_encoder(about.kind, about.encoder) == "minilm":
+        say(
+            f"MiniLM reads {count:,} texts now, each once, some dozens per second; stopped, it resumes. To begin in "
+            "seconds, stop this and add --encoder tfidf."
+        )
 
 
 def _say_batch(batch: "Batch", project: "Project", output: Path | None, config: str | None) -> None:

@@ -6,9 +6,9 @@ text, divided by its length.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 
@@ -33,7 +33,7 @@ ENCODED_LENGTH = 256
 _TOKENS = 2_048
 
 # Texts in a block: they are sorted by length among themselves, and written to the disk together. A processor takes some
-# ten seconds for a block, which is what a person waits between two reports, and what is lost if it is stopped.
+# ten seconds for a block, which is what is lost if it is stopped.
 _BLOCK = 512
 
 
@@ -82,15 +82,23 @@ class Encoder:
             digest.update(weights.contiguous().numpy().data)
         return digest.hexdigest()[:32]
 
-    def __call__(self, texts: Sequence[str]) -> Array:
-        """`[n, D]` float32 embeddings, each of length 1."""
+    def __call__(self, texts: Sequence[str], told: Callable[[int], object] = lambda done: None) -> Array:
+        """`[n, D]` float32 embeddings, each of length 1.
+
+        Args:
+            texts: the texts.
+            told: called with how many are done, a few times per second.
+        """
         tokens = tokens_of(TextExamples(texts), self._tokenizer, self._max_length)
         embeddings_n_D = np.empty((len(texts), self.width), np.float32)
         parts = _batches(tokens.lengths)
         with one_thread_an_operation():
             results = ordered_map(lambda rows: self._embed(tokens.batch(rows)), parts)
+            done = 0
             for rows, part_n_D in zip(parts, results, strict=True):
                 embeddings_n_D[rows] = part_n_D.numpy()
+                done += len(rows)
+                told(done)
         return embeddings_n_D
 
     def _embed(self, ids_n_T: Tensor) -> Tensor:
@@ -142,7 +150,8 @@ def encode(
     embeddings_N_D, start = np.empty((len(examples), use.width), np.float32), 0
     with _listening(report, progress) as tell:
         for part in blocks(examples, block):
-            embeddings_N_D[start : start + len(part)] = use(part)
+            told = partial(_tell, tell, start, len(part), len(examples))
+            embeddings_N_D[start : start + len(part)] = use(part, told)
             start += len(part)
             tell("encoding", start, len(examples))
     return embeddings_N_D
@@ -209,10 +218,17 @@ def _filled(
         report("encoding", 0, len(missing))
         for start in range(0, len(missing), _BLOCK):
             part = missing[start : start + _BLOCK]
-            values_U_D[part] = use(list(examples.batch(first_U[part])))
+            told = partial(_tell, report, start, len(part), len(missing))
+            values_U_D[part] = use(list(examples.batch(first_U[part])), told)
             store.write(use.fingerprint, [keys[row] for row in part], values_U_D[part])
             report("encoding", start + len(part), len(missing))
     return values_U_D
+
+
+def _tell(report: Report, before: int, block: int, total: int, done: int) -> None:
+    """Report how many texts of a block are done, after those of earlier blocks. A whole block is reported later."""
+    if done < block:
+        report("encoding", before + done, total)
 
 
 @contextmanager
