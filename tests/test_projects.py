@@ -196,7 +196,7 @@ class TestLoop:
         pw.Project.open("x.npy", any_model=True).close()
         with (
             pw.Project.open("x.npy", model="mine:wrong") as project,
-            pytest.raises(ParameterError, match="returned a int"),
+            pytest.raises(ParameterError, match="returned an object of type int"),
         ):
             project.train()
 
