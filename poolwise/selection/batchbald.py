@@ -9,6 +9,7 @@ from poolwise.information.entropies import ceiling, member_entropies
 from poolwise.information.joint import Configurations, Weighted
 from poolwise.parallel import ordered_map
 from poolwise.selection.bald import bald_scores
+from poolwise.selection.coverage_kernels import fingerprints
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
 from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
@@ -102,9 +103,16 @@ class JointInformation(GreedyObjective):
         return np.where(values > self._noise, values, 0.0)
 
     def _evaluate(self, indices_n: Array, weighted: Weighted) -> Array:
+        """`[n]` gains; equal points are judged once."""
+
         def work(some_m: Array) -> Array:
             block = self.task.predictions.rows(some_m)
-            return weighted.gains(block.probs, member_entropies(block.log_probs, block.probs)).numpy()
+            marks_m = fingerprints(block.log_probs.flatten(1).numpy())[:, 0]
+            _, first, same = np.unique(marks_m, return_index=True, return_inverse=True)
+            rows = slice(None) if len(first) == len(some_m) else torch.from_numpy(first)
+            probs, log_probs = block.probs[rows], block.log_probs[rows]
+            gains_m: Array = weighted.gains(probs, member_entropies(log_probs, probs)).numpy()
+            return gains_m if len(first) == len(some_m) else gains_m[same]
 
         self.rows += len(indices_n)
         step = max(1, min(1024, _TOGETHER // max(1, len(weighted.weights))))
