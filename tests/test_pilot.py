@@ -138,6 +138,8 @@ def test_advice_is_from_conditions_like_these():
     assert advise(1000, 5, 10, 5, known=known).method == "entropy"
     assert advise(1000, 50, 10, 5, known=known).method == "margin"
     assert advise(1000, 5, 10, 5, features=True, known=known).method == "typiclust"
+    alone = row("bald", 0.9, condition="many classes")._replace(data_sets=2)  # hardly evidence
+    assert advise(1000, 50, 10, 5, known=[row("margin", 0.1), alone]).method == "margin"
 
 
 def test_advice_names_what_cannot_be_told_from_it_and_where_it_lost():
@@ -159,6 +161,7 @@ def test_the_evidence_of_the_package_can_be_read_and_is_finite():
     rows = evidence()
     assert {"all", "small batches", "large batches"} <= {found.condition for found in rows}
     assert all(math.isfinite(found.saved) and -1 < found.saved < 1 for found in rows)
+    assert {"network", "fixed"} == {found.features for found in rows}
 
 
 def test_the_command_advises(run):

@@ -47,14 +47,14 @@ def _key(run: RunRecord) -> tuple[str, str, int]:
 def make_page() -> Path:
     """Make the page of results from the archives, and the table that `poolwise advise` reads."""
     from paper.study.evidence import write_evidence
-    from paper.study.fixed import with_rivals
+    from paper.study.judging import with_rivals
     from paper.study.page import write_page  # needs Matplotlib
 
     paths = [must_exist(RECORDS) / f"{name}{SUFFIX}" for name in (*ARCHIVES, "oracle")]
     quick, ablation, coverage, fixed, judging, oracle = archives = tuple(
         Records(read_archive(path) if path.exists() else ()) for path in paths
     )
-    write_evidence(quick, with_rivals(fixed), Path(poolwise.reports.__file__).parent / EVIDENCE)
+    write_evidence(quick, with_rivals(judging), Path(poolwise.reports.__file__).parent / EVIDENCE)
     files = {
         folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives)
         for folder in ARCHIVES

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import mean
 
+from paper.judging import CLASSES
 from paper.study.compare import RANDOM, Records, against_random, by_data_set, over, saved, versus
 from poolwise.data.specs import SPECS
 from poolwise.experiments.records import Setting
@@ -15,9 +16,15 @@ CONDITIONS: Mapping[str, Callable[[Setting], bool]] = {
     "all": lambda s: True,
     "small batches": lambda s: s.batch_size <= SMALL_BATCH,
     "large batches": lambda s: s.batch_size > SMALL_BATCH,
-    "few classes": lambda s: SPECS[s.data].class_count <= FEW_CLASSES,
-    "many classes": lambda s: SPECS[s.data].class_count > FEW_CLASSES,
+    "few classes": lambda s: _classes(s) <= FEW_CLASSES,
+    "many classes": lambda s: _classes(s) > FEW_CLASSES,
 }
+
+
+def _classes(setting: Setting) -> int:
+    """How many classes the data has: a set of the catalogue, or a file of the judging data."""
+    data = setting.data.removesuffix(".npz")
+    return SPECS[data].class_count if data in SPECS else CLASSES[data]
 
 
 def write_evidence(network: Records, fixed: Records, path: Path) -> None:
@@ -25,7 +32,7 @@ def write_evidence(network: Records, fixed: Records, path: Path) -> None:
 
     Args:
         network: runs of networks that learn their own features.
-        fixed: runs on fixed features, with all rivals; may be empty.
+        fixed: runs on fixed features, which methods got too; may be empty.
         path: where it goes.
     """
     rows = [row._asdict() for kind, records in (("network", network), ("fixed", fixed)) for row in _rows(kind, records)]

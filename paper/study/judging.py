@@ -44,6 +44,12 @@ def balanced(records: Records, rule: str) -> Records:
     return Records(kept)
 
 
+def with_rivals(records: Records) -> Records:
+    """What `balanced` leaves for the newest rule that has been run on three data sets; nothing if none has."""
+    found = (balanced(records, rule) for rule in RIVALS)
+    return next((kept for kept in found if len(kept.data_sets) >= 3), Records([]))
+
+
 def _section(records: Records, rule: str) -> str:
     kept = balanced(records, rule)
     if not kept.groups:

@@ -20,8 +20,8 @@ EVIDENCE = "evidence.json"
 SMALL_BATCH, FEW_CLASSES = 20, 20
 """Up to these, a batch counts as small and classes as few."""
 
-# Pools of the study. Times and ranks may change with larger ones.
-_STUDIED = 5_000
+# Pools of the study, by the features that methods got. Times and ranks may change with larger ones.
+_STUDIED = {"network": 5_000, "fixed": 3_000}
 # Fewer data sets than this are hardly evidence.
 _FEW = 3
 # Methods that only look at how samples differ say nothing with one sample.
@@ -146,9 +146,8 @@ def advise(
     wanted = "many classes" if classes > FEW_CLASSES else ""
     size = "small batches" if batch_size <= SMALL_BATCH else "large batches"
     usable = [row for row in rows if row.features == kind and _usable(row.method, samples, features)]
-    condition = next(
-        (name for name in (wanted, size, "all") if name and any(row.condition == name for row in usable)), "all"
-    )
+    enough = {row.condition for row in usable if row.data_sets >= _FEW}
+    condition = next((name for name in (wanted, size) if name in enough), "all")
     found = sorted((row for row in usable if row.condition == condition), key=lambda row: -row.saved)
     words = f"{'fixed features' if kind == 'fixed' else 'features of the network'}, {condition}"
     notes = tuple(_notes(points, samples, labels, features, kind))
@@ -158,7 +157,7 @@ def advise(
     low = best.low
     rivals = tuple(row for row in found[1:] if low is None or (row.high is not None and row.high >= low))[:4]
     few = () if best.data_sets >= _FEW else (f"That is {best.data_sets} data set(s): hardly evidence.",)
-    took = f"A selection took {seconds(best.seconds)} there, of pools of about {_STUDIED:,}."
+    took = f"A selection took {seconds(best.seconds)} there, of pools of about {_STUDIED[kind]:,}."
     return Advice(best.method, words, best, rivals, (*few, took, *notes))
 
 
@@ -182,7 +181,7 @@ def _notes(points: int, samples: int, labels: int, features: bool, kind: str) ->
         notes.append("With one posterior sample, methods that look at how samples differ are left out.")
     if features and kind != "fixed":
         notes.append("The study has no records on fixed features yet, so this is from networks trained on raw inputs.")
-    if points > 20 * _STUDIED:
+    if points > 20 * _STUDIED[kind]:
         notes.append(f"The study's pools are much smaller than {points:,}: check with candidates= or a pilot.")
     notes.append("Your data may differ: poolwise pilot DATA answers for them, from the part that is labelled.")
     return notes
