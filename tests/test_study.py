@@ -281,7 +281,7 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
     records = Records([made for group in study().groups.values() for made in group.everything] + more)
     none = Records([])
     text = write_page(records, none, none, none, none, none, RunTimes({}), FILES, tmp_path).read_text()
-    assert "no part in any of that (ag-news, cifar-10 and svhn), mean" in text
+    assert "used for none of this (ag-news, cifar-10 and svhn), the means" in text
     assert "paper/configs/coverage`): unbalanced" not in text
     assert "nan" not in text
     assert "complexity.md" not in text
