@@ -352,8 +352,8 @@ def test_the_page_has_every_part(tmp_path):
     assert "1 of 2 files were not run (`svhn-ensemble-10`)." in text
     first = text.split("\n\n")[1]
     assert "Labels saved against random, mean over the data sets: `posterior-coverage` +" in first
-    by_data, by_setting = first.split("With settings as the unit")
-    assert "with data sets as the unit: better: `posterior-coverage`" in by_data
+    by_data, by_setting = first.split("If settings are counted, which is weaker evidence, ")
+    assert "if data sets are counted, better: `posterior-coverage`" in by_data
     assert "`bald`" in by_setting.split("worse: ")[1].split(";")[0]
     assert "K = 5 | K = 20" in text
     assert "The area is the mean of that share over τ from 1 to" in text

@@ -92,7 +92,7 @@ def page(name: str) -> str:
     else:
         lines.append("None of its own.")
     lines += ["", "`pw.select` takes further arguments that are the same for all methods, such as `seed`, `candidates`"]
-    lines += ["and `memory`: see [`select`](../reference/poolwise.md#poolwise.select).", ""]
+    lines += ["and `memory`: see [`select`](../reference/poolwise.select-function.md).", ""]
     lines += ["## Example", "", "```python", example(name), "```", "", "```sh", command(name), "```", ""]
     return "\n".join(lines)
 
