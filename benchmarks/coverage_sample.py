@@ -2,8 +2,8 @@
 
     POOLWISE_DATA=... python -m benchmarks.coverage_sample [--quick]
 
-50,000 points, b = 5,000, so the filter keeps all of them. Coverage is `Σ_j u_j max_i r_ij` over all 50,000 targets, as a
-share of what the exact batch covers. Processor time on one thread, one run each.
+50,000 points, b = 5,000, so the filter keeps all of them. Coverage is `Σ_j u_j max_i r_ij` over all 50,000 targets, as
+a share of what the exact batch covers. Processor time on one thread, one run each.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main() -> None:
     n = 5_000 if parser.parse_args().quick else 50_000
     torch.set_num_threads(1)
     print(f"{processor()}, {cores()} cores, one thread, seconds of the processor; b = {n // 10:,} of {n:,}\n")
-    print("| predictions | sample | seconds | exact takes | coverage | standard error of the sum |")
+    print("| predictions | sample | seconds | times as fast | coverage | standard error of the sum |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, make in (
         ("Fashion-MNIST, ensemble of 5", lambda: rules.of_an_ensemble("fashion-mnist", n, members=5, labels=1000)),

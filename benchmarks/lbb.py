@@ -1,6 +1,7 @@
 """LBB against the engine of before (`benchmarks/before`), both in one run; prints a table.
 
     python -m benchmarks.lbb [--only NAME ...] [--predictions KIND ...] [--quick] [--repeats 3] [--folder /tmp/lbb]
+    POOLWISE_DATA=... python -m benchmarks.lbb --networks --predictions ensemble --only batch-1000 --only batch-100
 
 Each measurement is a process of its own, on one thread. The two contenders take turns, and the best of their repeats
 counts. Seconds are those of the processor, so a busy machine disturbs both alike. They include reading or opening the
@@ -134,6 +135,15 @@ def row(name: str, task: Task, predictions: str, best: dict[str, dict[str, Any]]
     )
 
 
+def by_networks(path: Path) -> None:
+    """Real predictions of 50,000 images of Fashion-MNIST, by ten networks that saw 100 labels; needs POOLWISE_DATA."""
+    from benchmarks.rules import of_an_ensemble
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        np.save(path, of_an_ensemble("fashion-mnist", 50_000).numpy())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], choices=list(TASKS), help="only this row (repeatable)")
@@ -144,12 +154,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=Path("/tmp/lbb"), help="where pools are written (4 GB)")
     parser.add_argument("--real", type=Path, default=ROOT / "benchmarks" / "predictions", help="real predictions")
+    parser.add_argument("--networks", action="store_true", help="make real predictions by ten small networks first")
     parser.add_argument("--keep", action="store_true", help="leave the pools for another time")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         print(json.dumps(choose(*json.loads(given.one))))
         return
+    if given.networks:
+        given.real = given.folder / "networks"
+        by_networks(given.real / REAL["ensemble"])
     print(f"{processor()}, one thread, seconds of the processor, best of {given.repeats}\n")
     head = ("row", "task", "predictions", "before", "now", "ratio", "must reach")
     head += ("pairs before", "pairs now", "peak memory", "picks")
