@@ -266,10 +266,10 @@ def section(folder: Path) -> list[str]:
         *(line(row) for rows in found["tasks"].values() for row in rows),
         "",
         "`posterior-coverage` around 100 centres: picks differ late, at two points whose gains nearly tie. Version 0.1 "
-        "decided such ties by rounding. With b = 5,000 the picks differ too; the same cause is likely, but was not looked "
-        "into. Memory is what a call adds to what the process holds already; memory that an earlier task of the same "
-        "process has freed may be used again, and then does not count. What a package compiles is compiled, or loaded, "
-        "before the clock starts: half a second for coverage.",
+        "decided such ties by rounding. With b = 5,000 the picks differ too; the same cause is likely, but was not "
+        "looked into. Memory is what a call adds to what the process holds already; memory that an earlier task of the "
+        "same process has freed may be used again, and then does not count. What a package compiles is compiled, or "
+        "loaded, before the clock starts: half a second for coverage.",
         "",
         "Facility location: the packages are given the method's own kernel, ready made, and pick the same. The 20,000 "
         "points were measured with a kernel made in double precision, whose last digits differ, and so do late picks. "
