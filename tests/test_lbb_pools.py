@@ -3,16 +3,13 @@
 `POOLWISE_LONG=1` tries 300 pools instead of a few.
 """
 
-import importlib
 import os
 import warnings
 
 import numpy as np
 import pytest
-import torch
 
 import poolwise as pw
-from poolwise.information.pairs import Deviations, crossed
 from poolwise.selection import bounded_redundancy
 
 LONG = os.environ.get("POOLWISE_LONG") == "1"
@@ -82,7 +79,7 @@ def test_picks_are_those_of_full_evaluation(seed, monkeypatch):
         highest = int(draw.integers(2, 6 if K <= 7 else 4))
         monkeypatch.setattr(bounded_redundancy, "order", lambda K, C: highest)
     if seed % 3 == 1:  # with every step taken in small pieces
-        for name, value in {"_STEP": 3 * C * C, "_BOUNDS": 1, "_LEAST_TOGETHER": 2, "_SEATED": 3}.items():
+        for name, value in {"_STEP": 3 * C * C, "_BOUNDS": 1, "_LEAST_TOGETHER": 2, "_INSERTED": 3}.items():
             monkeypatch.setattr(bounded_redundancy, name, value)
     if seed % 4 == 1:  # and pairs that count as dear, or as cheap
         monkeypatch.setattr(bounded_redundancy, "_CHEAP_SELF", int(draw.choice([0, 10**9])))
@@ -100,60 +97,6 @@ def test_picks_are_those_of_full_evaluation(seed, monkeypatch):
             )
             np.testing.assert_array_equal(lazy.indices, full.indices)
             np.testing.assert_allclose(lazy.scores, full.scores, atol=1e-5)
-
-
-CHEAP = [seed for seed in range(len(SIZES) * len(KINDS)) if SIZES[seed % len(SIZES)][0] >= 2 and seed % 4 == 0]
-
-
-@pytest.mark.parametrize("seed", [s for s in CHEAP if SIZES[s % len(SIZES)][1] <= 32][:: 1 if LONG else 3])
-def test_compiled_loops_pick_the_same(seed, monkeypatch):
-    pytest.importorskip("numba")
-    pool, batch = adversarial(seed)
-    pool = pool.astype(np.float32)
-    monkeypatch.setattr(bounded_redundancy, "pays", lambda K, C: True)
-    monkeypatch.setattr(bounded_redundancy, "order", lambda K, C: 2)
-    monkeypatch.setattr(bounded_redundancy, "_MANY", 0)
-    compiled = importlib.import_module(bounded_redundancy._COMPILED)
-    calls = []
-    race = compiled.race
-    monkeypatch.setattr(compiled, "race", lambda *arguments: calls.append(1) or race(*arguments))
-    redundancy = ("normalised", "max")[seed // 4 % 2]
-
-    def picks(**parameters):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pw.SaturationWarning)
-            return pw.select(pool, batch, "lbb", redundancy=redundancy, information=False, **parameters)
-
-    fast, full = picks(), picks(evaluation="full")
-    assert calls or (pw.scores.bald(pool) > 1e-5).sum() < 2
-    monkeypatch.setattr(bounded_redundancy, "loops", lambda pairs: None)
-    plain = picks()
-    np.testing.assert_array_equal(fast.indices, plain.indices)
-    np.testing.assert_array_equal(fast.indices, full.indices)
-    np.testing.assert_allclose(fast.scores, plain.scores, atol=1e-6)
-
-
-@pytest.mark.parametrize("spread", [0.01, 1.0, 5.0, 30.0])
-@pytest.mark.parametrize(("K", "C"), [(2, 2), (5, 10), (10, 10), (20, 31)])
-def test_the_compiled_pair_is_as_precise_as_bounds_allow_for(K, C, spread):
-    pytest.importorskip("numba")
-    compiled = importlib.import_module(bounded_redundancy._COMPILED)
-    logits = spread * torch.randn(40, K, C, generator=torch.Generator().manual_seed(C))
-    probs = logits.softmax(2)
-    probs[:4] = torch.nn.functional.one_hot(logits[:4].argmax(2), C).float()
-    probs[4:8] = probs[4:8, :1]
-    single = Deviations.of(probs)
-    double = Deviations(single.ratios.double(), single.means.double())
-    exact = crossed(double, double).numpy()
-    ratios, means = single.ratios.numpy(), single.means.numpy()
-    space = [np.empty(C * C, dtype) for dtype in (np.float32, np.float32, np.int32, np.int32)]
-    found = [
-        [compiled.information(ratios[i], means[i], ratios[j], means[j], *space) for j in range(40)] for i in range(40)
-    ]
-    weights = double.means[:, None, :, None] * double.means[None, :, None, :]
-    delta = torch.einsum("ika,jkb->ijab", double.ratios, double.ratios) / K
-    sizes = (weights * delta.abs()).sum((2, 3)).numpy()
-    np.testing.assert_array_less(np.abs(np.array(found) - exact), 8 * 2.0**-23 * sizes + 1e-30)
 
 
 def test_lower_bounds_wait_for_the_information_of_a_point_with_itself(monkeypatch):

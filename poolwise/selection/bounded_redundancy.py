@@ -11,17 +11,12 @@ A point climbs a ladder, and drops out as soon as its bound cannot win:
 A lower bound of a pair is an upper bound of the gain, which is what the engine needs.
 """
 
-import importlib
-import sys
-from types import ModuleType
-
 import numpy as np
-import torch
 
 from poolwise.arrays import Array
 from poolwise.information import moments
 from poolwise.information.moments import Layout
-from poolwise.selection.bench import Bench
+from poolwise.selection.moment_table import MomentTable
 from poolwise.selection.redundancy import Pairs, PairwiseRedundancy, Redundancy
 from poolwise.selection.task import Task
 
@@ -30,13 +25,10 @@ _STEP = 1 << 18
 # At first, as many points take a step together as have this many pairs with the picks; then twice as many each time.
 # More points would be compared in vain, once the best of them is known; fewer would waste calls.
 _BOUNDS, _LEAST_TOGETHER = 1 << 15, 16
-# This many points are seated at a time, and at least as many as in all the times before.
-_SEATED = 512
+# This many points are added to the table at a time, and at least as many as in all the times before.
+_INSERTED = 512
 # `I_ii` is computed before pairs if it takes no more logarithms than this, and bounded from above otherwise.
 _CHEAP_SELF = 1024
-# With this many pairs of points and picks, compiled loops save more time than they take to load.
-_MANY = 1_000_000_000
-_COMPILED = "poolwise.selection.redundancy_compiled"
 # Upper bounds may be in float32: this undoes the rounding of their scale.
 _ROUND_DOWN = 1 - 2.0**-20
 
@@ -50,44 +42,34 @@ class BoundedRedundancy(PairwiseRedundancy):
         super().__init__(task, redundancy, pairs)
         N, K, C = task.predictions.shape
         self._layout = Layout(K, C, order(K, C))
-        self._bench = Bench(N, task.batch_size, self._layout, task.predictions.dtype, task.memory // 4)
-        self._limit = min(self._bench.limit, self._cache.limit)
+        self._table = MomentTable(N, task.batch_size, self._layout, task.predictions.dtype, task.memory // 4)
+        self._limit = min(self._table.limit, self._cache.limit)
         self._expected = np.empty(0, np.int64)
         self._compared_N = np.full(N, -1, np.int32)  # the last pick that a point was compared with
         self._step = max(1, _STEP // (C * C))
         self._dear = C * C > _CHEAP_SELF
-        cheap = not (self._dear or self._bench.has_lower) and task.predictions.dtype == torch.float32
-        self._compiled = loops(N * task.batch_size) if cheap else None
 
     def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
         """Exact gains, with pairs that could matter only."""
         return self.contest(indices_n, np.full(len(indices_n), np.inf), np.full(len(indices_n), -np.inf))
 
     def expect(self, indices_n: Array) -> None:
-        """Forget the moments of other points; these may be seated in this order."""
-        self._bench.keep(indices_n)
+        """Forget the moments of other points; these may be added in this order."""
+        self._table.keep(indices_n)
         self._expected = indices_n
 
-    def judge(self, index: int) -> float:
-        """Compare one point with all picks, anew, by values that are never those of compiled loops."""
-        if self._compiled is not None:
-            self._self_known_N[index] = False
-        return super().judge(index)
-
     def update(self, index: int, bounds_N: Array) -> Array:
-        """Put a point into the batch, and lower the bounds of the points that are seated."""
-        if self._compiled is not None:
-            self._self_known_N[index] = False
+        """Put a point into the batch, and lower the bounds of the points in the table."""
         self.add(index)
         if len(self._picks) == self.task.batch_size:
             return bounds_N
-        bench = self._bench
-        if bench.seat_N[index] < 0:
-            self._seat(np.array([index]), np.array([index]), ahead=not self._dear)
+        table = self._table
+        if table.row_N[index] < 0:
+            self._insert(np.array([index]), np.array([index]), ahead=not self._dear)
         self_ = float(self._self_N[index]) if self._normalised else 1.0
-        bench.note(index, self_**-0.5 if self_ > 0 else 0.0)
-        if bench.has_lower:
-            bounds_N[bench.points] = np.minimum(bounds_N[bench.points], self._ceilings(bench.points))
+        table.note(index, self_**-0.5 if self_ > 0 else 0.0)
+        if table.has_lower:
+            bounds_N[table.points] = np.minimum(bounds_N[table.points], self._ceilings(table.points))
         return bounds_N
 
     def contest(self, indices_n: Array, bounds_n: Array, least: float | Array) -> tuple[Array, Array, Array]:
@@ -97,30 +79,28 @@ class BoundedRedundancy(PairwiseRedundancy):
         race = np.ndim(least) == 0
         order_n = np.argsort(-bounds_n)[: self._limit]
         points_n, bounds_n = indices_n[order_n], bounds_n[order_n]
-        if race and self._compiled is not None:
-            return self._race(points_n, bounds_n, float(least))
         least_n = np.full(len(points_n), least) if race else np.asarray(least)[order_n]
         exact_n, compared_n = np.zeros(len(points_n), bool), np.zeros(len(points_n), bool)
         together = min(self._step, max(_LEAST_TOGETHER, _BOUNDS // len(self._picks)))
-        seated, others = 0, np.empty(0, np.int64)
+        known, others = 0, np.empty(0, np.int64)
         while True:
-            live = np.flatnonzero((bounds_n[:seated] >= least_n[:seated]) & ~exact_n[:seated])
+            live = np.flatnonzero((bounds_n[:known] >= least_n[:known]) & ~exact_n[:known])
             ahead = bounds_n[live].max(initial=-np.inf)
-            if seated < len(points_n) and bounds_n[seated] >= ahead:
-                new = slice(seated, min(len(points_n), seated + max(_SEATED, seated)))
-                others = np.append(others, self._seat(points_n[new], points_n, ahead=not (race and self._dear)))
-                if self._bench.has_lower:
+            if known < len(points_n) and bounds_n[known] >= ahead:
+                new = slice(known, min(len(points_n), known + max(_INSERTED, known)))
+                others = np.append(others, self._insert(points_n[new], points_n, ahead=not (race and self._dear)))
+                if self._table.has_lower:
                     bounds_n[new] = np.minimum(bounds_n[new], self._ceilings(points_n[new]))
-                seated = new.stop
+                known = new.stop
                 continue
             if len(live) == 0:
-                if race or not self._bench.has_lower or len(others) == 0:
-                    return points_n[:seated], bounds_n[:seated], exact_n[:seated]
-                # More points were seated than were asked for, and so bounded.
-                others = others[~np.isin(others, points_n[:seated])]
-                known = np.concatenate([points_n[:seated], others])
-                bounds = np.concatenate([bounds_n[:seated], self._ceilings(others)])
-                return known, bounds, np.concatenate([exact_n[:seated], np.zeros(len(others), bool)])
+                if race or not self._table.has_lower or len(others) == 0:
+                    return points_n[:known], bounds_n[:known], exact_n[:known]
+                # More points were added than were asked for, and so bounded.
+                others = others[~np.isin(others, points_n[:known])]
+                found_n = np.concatenate([points_n[:known], others])
+                bounds = np.concatenate([bounds_n[:known], self._ceilings(others)])
+                return found_n, bounds, np.concatenate([exact_n[:known], np.zeros(len(others), bool)])
             if len(live) > together:
                 live = live[np.argpartition(-bounds_n[live], together)[:together]]
             live = live[np.argsort(-bounds_n[live])]
@@ -135,40 +115,6 @@ class BoundedRedundancy(PairwiseRedundancy):
                 self._seen_N[points_n[won]] = len(self._picks)
                 if race:
                     np.maximum(least_n, bounds_n[won].max() - self.slack, out=least_n)
-
-    def _race(self, points_n: Array, bounds_n: Array, least: float) -> tuple[Array, Array, Array]:
-        """The same in compiled loops, for the winner alone.
-
-        Args:
-            points_n: points in the order of their bounds.
-            bounds_n: `[n]` these bounds, largest first; written to.
-            least: nothing more need be known of points below it.
-        """
-        assert self._compiled is not None
-        bench, seated = self._bench, 0
-        exact_n = np.zeros(len(points_n), bool)
-        while seated < len(points_n) and bounds_n[seated] >= least:
-            part = slice(seated, min(len(points_n), seated + max(_SEATED, seated)))
-            some = points_n[part]
-            self._seat(some, points_n, ahead=True)
-            slots = self._cache.slots(some)
-            state = [
-                array_N[some]
-                for array_N in (self._self_N, self._self_known_N, self._overlap_N, self._seen_N, self._compared_N)
-            ]
-            least, pairs = self._compiled.race(
-                *(least, self.slack, self._normalised, _ROUND_DOWN),
-                *(bounds_n[part], exact_n[part], self._bald_N[some], *state, slots, bench.seat_N[some]),
-                *(self._cache.store.ratios.numpy(), self._cache.store.means.numpy()),
-                *(self._picked.ratios.numpy(), self._picked.means.numpy()),
-                *(self._self_N[self._picks], self._bald_N[self._picks]),
-                *(bench.features.numpy(), bench.probes.numpy()),
-            )
-            self._self_N[some], self._self_known_N[some], self._overlap_N[some], self._seen_N[some] = state[:4]
-            self._compared_N[some] = state[4]
-            self.pairs += int(pairs)
-            seated = part.stop
-        return points_n[:seated], bounds_n[:seated], exact_n[:seated]
 
     def _meet(self, points_m: Array) -> bool:
         """Compute `I_ii` where it is not known; whether the points can go on at once, without new bounds."""
@@ -186,13 +132,13 @@ class BoundedRedundancy(PairwiseRedundancy):
         Where pairs are cheap, the first point is compared with all at once: it is the most likely to win.
 
         Args:
-            points_m: seated points, in the order of their bounds.
+            points_m: points in the table, in the order of their bounds.
             compared_m: whether each was compared in this contest before.
         Returns:
             `[m]` whether the overlap of each is exactly known now.
         """
         rows_m, seen_m, last_m = np.arange(len(points_m)), self._seen_N[points_m], self._compared_N[points_m]
-        upper_m_t = self._bench.upper(points_m)
+        upper_m_t = self._table.upper(points_m)
         for row in np.flatnonzero(seen_m):
             upper_m_t[row, : seen_m[row]] = 0.0
         upper_m_t[rows_m, last_m] *= last_m < seen_m
@@ -216,40 +162,40 @@ class BoundedRedundancy(PairwiseRedundancy):
         known_m: Array = done_m | whole_m
         return known_m
 
-    def _seat(self, points_n: Array, contestants: Array, ahead: bool) -> Array:
-        """Seat those points that are not seated yet.
+    def _insert(self, points_n: Array, contestants: Array, ahead: bool) -> Array:
+        """Add those points to the table that are not in it yet.
 
         Args:
             points_n: the points.
-            contestants: points that must not lose their seats.
-            ahead: whether some that are expected next are to be seated with them, which saves calls.
+            contestants: points that must stay in the table.
+            ahead: whether to add some that are expected next as well, which saves calls.
         Returns:
-            The points that have got seats.
+            The points that were added.
         """
-        bench = self._bench
-        new: Array = points_n[bench.seat_N[points_n] < 0]
+        table = self._table
+        new: Array = points_n[table.row_N[points_n] < 0]
         if len(new) == 0:
             return new
-        room = self._limit - len(bench.points) - len(new)
+        room = self._limit - len(table.points) - len(new)
         if room < 0:
-            bench.keep(contestants)
-        elif ahead and len(new) < _SEATED:
-            missing = self._expected[bench.seat_N[self._expected] < 0]
-            new = np.concatenate([new, missing[~np.isin(missing, new)][: min(room, _SEATED - len(new))]])
+            table.keep(contestants)
+        elif ahead and len(new) < _INSERTED:
+            missing = self._expected[table.row_N[self._expected] < 0]
+            new = np.concatenate([new, missing[~np.isin(missing, new)][: min(room, _INSERTED - len(new))]])
         features_n_F = moments.features(self._cache.take(new), self._layout)
-        if self._normalised and bench.has_lower:
+        if self._normalised and table.has_lower:
             upper_n = moments.upper_of_self(features_n_F, self._layout).numpy()
             unknown_n = ~self._self_known_N[new]
             self._self_N[new[unknown_n]] = np.minimum(upper_n, self._bald_N[new] + self.slack)[unknown_n]
-        bench.seat(new, features_n_F)
+        table.insert(new, features_n_F)
         return new
 
     def _ceilings(self, indices_n: Array) -> Array:
-        """Upper bounds of the gains of seated points, as far as pairs and moments tell."""
+        """Upper bounds of the gains of points in the table, as far as pairs and moments tell."""
         overlap_n = self._overlap_N[indices_n]
-        if not self._bench.has_lower:
+        if not self._table.has_lower:
             return self._gains(self._bald_N[indices_n], overlap_n) + self.slack
-        lower_n = self._bench.lower_n[self._bench.seat_N[indices_n]]
+        lower_n = self._table.lower_n[self._table.row_N[indices_n]]
         if self._normalised:
             root_n = np.sqrt(self._self_N[indices_n])  # of `I_ii`, or of an upper bound of it
             lower_n = np.minimum(np.divide(lower_n, root_n, out=np.zeros_like(lower_n), where=root_n > 0), 1.0)
@@ -261,20 +207,6 @@ def lbb_objective(task: Task, redundancy: Redundancy, pairs: Pairs) -> PairwiseR
     _, K, C = task.predictions.shape
     bounded = redundancy in ("normalised", "max") and pays(K, C)
     return (BoundedRedundancy if bounded else PairwiseRedundancy)(task, redundancy, pairs)
-
-
-def loops(pairs: int) -> ModuleType | None:
-    """The compiled loops where they are worth it and Numba is installed, or None.
-
-    Args:
-        pairs: how many pairs of points and picks there are.
-    """
-    if pairs >= _MANY or _COMPILED in sys.modules:
-        try:
-            return importlib.import_module(_COMPILED)
-        except ImportError:  # no Numba, or one that does not suit NumPy
-            pass
-    return None
 
 
 def order(K: int, C: int) -> int:

@@ -10,10 +10,10 @@ from poolwise.information.moments import Layout
 
 # Bounds may be in float32: this undoes the rounding of what is done with them here.
 _ROUND_DOWN = 1 - 2.0**-20
-_FIRST_SEATS = 1024
+_FIRST_ROWS = 1024
 
 
-class Bench:
+class MomentTable:
     """Features of some points and of all picks, and bounds of the pairs between them.
 
     Bounds are multiplied by a scale of the pick.
@@ -23,15 +23,15 @@ class Bench:
         batch_size: how many picks there will be at most.
         layout: what the features are.
         dtype: their type.
-        memory: how many bytes the bench may take.
+        memory: how many bytes the table may take.
 
     Attributes:
-        limit: how many points can be seated.
-        points: `[n]` the points that are seated.
-        seat_N: `[N]` where each point is seated, or -1.
-        lower_n: `[limit]` by seat: the largest lower bound of a pair with a pick.
+        limit: how many points there is room for.
+        points: `[n]` the points in the table.
+        row_N: `[N]` the row of each point, or -1.
+        lower_n: `[limit]` by row: the largest lower bound of a pair with a pick.
         has_lower: whether there are lower bounds.
-        features: `[seats, F]` moments of the points, by seat.
+        features: `[limit, F]` moments of the points, by row.
         probes: `[F, batch_size]` what `upper` multiplies them with, one column per pick, where there are no lower
             bounds.
     """
@@ -44,43 +44,43 @@ class Bench:
         self._weights_F = moments.linear(layout, dtype)
         self.probes = torch.empty(layout.width, 0 if self.has_lower else batch_size, dtype=dtype)
         self.count = 0
-        self.seat_N = np.full(N, -1, np.int32)
+        self.row_N = np.full(N, -1, np.int32)
         self.points = np.empty(0, np.int64)
         self.lower_n = np.empty(0)
         self.features = torch.empty(0, layout.width, dtype=dtype)
 
     def keep(self, points_n: Array) -> None:
-        """Free the seats of all other points."""
-        seats_m = self.seat_N[points_n]
-        seats_m = np.sort(seats_m[seats_m >= 0])
-        self.seat_N[self.points] = -1
-        self.points = self.points[seats_m]
-        m = len(seats_m)
-        self.seat_N[self.points] = np.arange(m)
-        self.lower_n[:m], self.features[:m] = self.lower_n[seats_m], self.features[torch.from_numpy(seats_m)]
+        """Remove all other points."""
+        rows_m = self.row_N[points_n]
+        rows_m = np.sort(rows_m[rows_m >= 0])
+        self.row_N[self.points] = -1
+        self.points = self.points[rows_m]
+        m = len(rows_m)
+        self.row_N[self.points] = np.arange(m)
+        self.lower_n[:m], self.features[:m] = self.lower_n[rows_m], self.features[torch.from_numpy(rows_m)]
 
-    def seat(self, points_n: Array, features_n_F: Tensor) -> None:
-        """Seat points that are not seated yet, for which there must be room."""
+    def insert(self, points_n: Array, features_n_F: Tensor) -> None:
+        """Add points that are not in the table yet, for which there must be room."""
         first, last = len(self.points), len(self.points) + len(points_n)
         if last > len(self.features):
-            seats = min(self.limit, max(last, _FIRST_SEATS, 2 * len(self.features)))
-            features, lower_n = self.features.new_empty(seats, self.features.shape[1]), np.empty(seats)
+            rows = min(self.limit, max(last, _FIRST_ROWS, 2 * len(self.features)))
+            features, lower_n = self.features.new_empty(rows, self.features.shape[1]), np.empty(rows)
             features[:first], lower_n[:first] = self.features[:first], self.lower_n[:first]
             self.features, self.lower_n = features, lower_n
         self.points = np.concatenate([self.points, points_n])
-        self.seat_N[points_n] = np.arange(first, last)
+        self.row_N[points_n] = np.arange(first, last)
         self.features[first:last] = features_n_F
         self.lower_n[first:last] = 0.0
         self._lower(slice(first, last), slice(0, self.count))
 
     def note(self, point: int, scale: float) -> None:
-        """Bound the pairs of all seated points with a new pick.
+        """Bound the pairs of all points in the table with a new pick.
 
         Args:
-            point: the pick; it must be seated.
+            point: the pick; it must be in the table.
             scale: what the bounds are multiplied by.
         """
-        self._picks[self.count] = self.features[int(self.seat_N[point])]
+        self._picks[self.count] = self.features[int(self.row_N[point])]
         self._scales[self.count] = scale
         if not self.has_lower:
             torch.mul(self._picks[self.count], self._weights_F, out=self.probes[:, self.count]).mul_(scale)
@@ -88,8 +88,8 @@ class Bench:
         self._lower(slice(0, len(self.points)), slice(self.count - 1, self.count))
 
     def upper(self, points_n: Array) -> Array:
-        """`[n, t]` numbers that the pairs of some seated points with the picks are never above."""
-        features_n_F = self.features.index_select(0, torch.from_numpy(self.seat_N[points_n]))
+        """`[n, t]` numbers that the pairs of some points in the table with the picks are never above."""
+        features_n_F = self.features.index_select(0, torch.from_numpy(self.row_N[points_n]))
         if not self.has_lower:
             found: Array = torch.mm(features_n_F, self.probes[:, : self.count]).numpy()
             return found
