@@ -158,7 +158,7 @@ class TestLoop:
         monkeypatch.setattr("poolwise.labelling.training._SAMPLE", 20)  # of so many items, a sample is covered
         label(10)
         label(10, model="counting:make")
-        assert chosen[1:] == ["local-herding", "local-herding", "posterior-coverage"]
+        assert chosen[1:] == ["mutual-herding", "mutual-herding", "posterior-coverage"]
 
     def test_images_of_which_some_cannot_be_read(self):
         draw = np.random.default_rng(0)

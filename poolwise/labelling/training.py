@@ -39,9 +39,9 @@ _ENOUGH_CHECKS = 200
 # How a first batch is chosen, without labels: examples from all parts of the pool teach more than random ones.
 _FIRST = "k-means"
 
-# How later batches are chosen: a project always has fixed features, and on these `local-herding` saved the most labels
+# How later batches are chosen: a project always has fixed features, and on these `mutual-herding` saved the most labels
 # on the judging data (docs/results.md). A pass over all pairs of more items takes minutes, so there it covers a sample.
-_METHOD, _ALL_COVERED, _SAMPLE = "local-herding", 20_000, 5_000
+_METHOD, _ALL_COVERED, _SAMPLE = "mutual-herding", 20_000, 5_000
 
 # Files of predictions that are kept.
 _KEPT = 3
