@@ -9,7 +9,7 @@ from pools import features, one_hot, pool, uniform
 
 import poolwise as pw
 from poolwise import errors
-from poolwise.selection import balls, clustering, turns, typiclust
+from poolwise.selection import balls, clustering, round_robin, typiclust
 from poolwise.selection.drop_query import inconsistency, unstable
 from poolwise.selection.feature_blocks import Rows
 
@@ -143,7 +143,7 @@ def test_clusters_do_not_depend_on_memory_or_threads(N, D, count):
 def test_clusters_are_visited_in_turn():
     clusters = clustering.Clusters(4, np.array([0, 1, 1, 1, 2, 2, 3, 3]), 1, 0.0)
     labelled = np.array([0, 2, 0, 0])
-    picks = turns.pick_in_turn(clusters, labelled, 8, lambda members, count: (np.arange(count), np.zeros(count)))
+    picks = round_robin.pick_in_turn(clusters, labelled, 8, lambda members, count: (np.arange(count), np.zeros(count)))
     assert picks.indices.tolist() == [4, 6, 0, 1, 5, 7, 2, 3]  # of clusters 2, 3, 0, 1; 2, 3, 1; 1
 
 
@@ -163,7 +163,7 @@ def test_typiclust_takes_the_most_typical_points_of_uncovered_clusters(labelled,
     z = np.random.default_rng(3).normal(size=(150, 4))
     known = np.random.default_rng(4).normal(size=(labelled, 4))
     task = pw.Task(pw.Predictions.from_log_probs(pool(150, 3, 4), embeddings=z, labelled_embeddings=known), size)
-    clusters, count = turns.cluster_points(task, 500)
+    clusters, count = round_robin.cluster_points(task, 500)
     assert clusters.count == labelled + size
     sizes = np.bincount(clusters.cluster, minlength=clusters.count)
     expected = []
@@ -399,7 +399,7 @@ def test_the_clusters_of_scikit_activeml_give_its_picks(monkeypatch):
         state = np.random.RandomState(0)  # as it is handed on by scikit-activeml
         return clustering.Clusters(count, KMeans(count, random_state=state).fit_predict(everything), 1, 0.0)
 
-    monkeypatch.setattr(turns, "k_means", same_clusters)
+    monkeypatch.setattr(round_robin, "k_means", same_clusters)
     ours = select("typiclust", z, 12, labelled_embeddings=known)
     assert sorted(ours.indices.tolist()) == sorted(theirs.tolist())  # clusters of one size come in random order there
 

@@ -150,7 +150,7 @@ def test_what_a_reader_may_return(tmp_path, content, kind):
         (None, "returned nothing"),
         ([], "at least one"),
         ((["a", "b"], ["x"]), r"labels must be .* \[2\]"),
-        ((["a", "b"], None, ["same", "same"]), "'same' is there 2 times"),
+        ((["a", "b"], None, ["same", "same"]), "'same' occurs 2 times"),
         ((["a", "b"], None, ["one"]), "expected 2 ids"),
         ((np.zeros((2, 3)), [0, 2**40]), "label 1099511627776 is too large"),
         ((np.zeros((2, 3)), [0.0, 1.5]), "not float64"),

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import poolwise as pw
-from poolwise.selection import balls, clustering, turns
+from poolwise.selection import balls, clustering, round_robin
 from poolwise.selection.feature_blocks import Rows
 
 peer = pytest.importorskip("skactiveml.pool", reason="scikit-activeml is not installed")
@@ -114,7 +114,7 @@ def test_typiclust(digits):
     task = pw.Task(digits.predictions.with_embeddings(digits.rest, digits.known), B)
     rows = Rows([digits.rest, digits.known], task.memory)
     cluster = clustering.k_means(rows, L + B, task.generator("k-means"), task.memory).cluster
-    assert np.array_equal(cluster[: len(digits.rest)], turns.cluster_points(task, 500)[0].cluster)
+    assert np.array_equal(cluster[: len(digits.rest)], round_robin.cluster_points(task, 500)[0].cluster)
     batch = select(digits, "typiclust")
     rule = peer.TypiClust(random_state=0, k=20, cluster_algo=given_clusters(cluster))
     theirs, utilities = rule.query(digits.both, digits.labels, batch_size=B, return_utilities=True)

@@ -73,7 +73,7 @@ def test_pictures_listed_in_a_table(tmp_path, draw):
     with pytest.raises(errors.FileError, match=r"photos/missing.png: not a picture that can be read"):
         open_data(tmp_path / "set")
     write(tmp_path / "set" / "labels.csv", b"file,label\na,x\na,y\n")
-    with pytest.raises(errors.FileError, match="'a' is there 2 times"):
+    with pytest.raises(errors.FileError, match="'a' occurs 2 times"):
         open_data(tmp_path / "set")
     write(tmp_path / "set" / "more.jsonl", b"{}")
     with pytest.raises(errors.FileError, match=r"several tables \(labels.csv, more.jsonl\)"):
@@ -187,7 +187,7 @@ def test_columns_are_named_by_the_caller(tmp_path):
         ("t.csv", b"text,file\nx,y\n", "and not both"),
         ("t.csv", b"text,text\nx,y\n", "a different name for each column"),
         ("t.csv", b"text,label\n", "expected at least one row"),
-        ("t.csv", b"id,text\n1,a\n1,b\n", "'1' is there 2 times"),
+        ("t.csv", b"id,text\n1,a\n1,b\n", "'1' occurs 2 times"),
         ("t.jsonl", b'{"text": "a"}\n{"text": ', "line 2: not JSON"),
         ("t.jsonl", b'["a"]', "line 1: expected an object"),
         ("t.jsonl", b'{"text": 3}', "row 0: expected a text as 'text', found 3"),

@@ -360,7 +360,7 @@ class TestRecords:
             assert copy.events() == store.events()
             assert copy.batches() == store.batches()
             assert copy.items() == store.items()
-        with pytest.raises(FileError, match="there already"):
+        with pytest.raises(FileError, match="already exists"):
             store.backup(tmp_path / "copies" / "copy.db")
 
 

@@ -18,9 +18,9 @@ async function call(path, body, wait = 15000) {
     options.body = JSON.stringify(body);
   }
   const response = await fetch(path, options);
+  if (response.ok) return response.json(); // throws if the connection is lost halfway
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(response.status, answer.error || "The server said no.");
-  return answer;
+  throw new Refused(response.status, answer.error || "The server said no.");
 }
 
 // A name that nobody else uses, so that an answer that is sent twice is stored once.
