@@ -334,6 +334,14 @@ def test_a_second_rule_is_judged_on_the_seeds_that_all_have():
     kept = judging.balanced(Records(runs), "mutual-herding")
     assert kept.data_sets == ["letter", "splice"]
     assert {run.seed for group in kept.groups.values() for run in group.everything} == {0}
+    for budget in ("low", "high"):
+        labels = dict.fromkeys(("random", "mutual-herding", *judging.RIVALS["mutual-herding"]), 0.6)
+        runs += runs_of(f"judging-mnist-{budget}", labels, data="mnist", batch_size=50, seeds=2)
+    whole = judging.judging(Records(runs))
+    assert "Not run so far" not in whole
+    assert whole.count("The plan asks for 3 seeds at least; the others are still to be run.") == 2
+    assert "4 settings of 3 data sets (letter, mnist and splice), 1 to 2 seeds per setting" in whole
+    runs = [run for run in runs if not run.setting.experiment.endswith(("low", "high"))]
     mutual, local = judging.judging(Records(runs)).split("## Local herding")
     assert "2 settings of 2 data sets (letter and splice), 1 seed per setting" in mutual
     assert "Settings with one seed cannot show that: 2 of 2." in mutual

@@ -21,6 +21,8 @@ _TUNED = {
     "of Banking77 with their first word as the label. ",
     "local-herding": "`local-herding` was tuned on Banking77, R8, Fashion-MNIST and CIFAR-10. ",
 }
+# Seeds that the plan asks for.
+PLANNED = 3
 # Tags of the files of paper/configs/judging.
 BUDGETS = ("low", "middle", "high")
 
@@ -59,8 +61,16 @@ def _section(records: Records, rule: str) -> str:
     run = {name: kept.where(_of_budget(name)) for name in BUDGETS}
     names = [name.removesuffix(".npz") for name in kept.data_sets]
     missing = [name for name in BUDGETS if not run[name].groups]
-    left_out = f" Not run so far: the {listed(missing)} {'budget' if len(missing) == 1 else 'budgets'}." * bool(missing)
-    seeds = "1 seed" if counts == [1] else f"{listed([str(count) for count in counts])} seeds"
+    left_out = (
+        "" if counts[0] >= PLANNED else f" The plan asks for {PLANNED} seeds at least; the others are still to be run."
+    )
+    if missing:
+        left_out += f" Not run so far: the {listed(missing)} {'budget' if len(missing) == 1 else 'budgets'}."
+    seeds = (
+        "1 seed"
+        if counts == [1]
+        else f"{' to '.join(str(count) for count in (counts[0], counts[-1])[: len(counts)])} seeds"
+    )
     return "\n\n".join(
         [
             f"## {rule.replace('-', ' ').capitalize()}, judged on other data",
