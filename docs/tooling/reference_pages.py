@@ -81,7 +81,7 @@ def name_file(path: str, name: str, module: types.ModuleType) -> str:
 
 
 def _name_page(path: str, name: str) -> str:
-    top = f"---\ntitle: {name}\n---\n\nOf [`{path}`]({path}.md).\n\n"
+    top = f"---\ntitle: {name}\n---\n\nPart of [`{path}`]({path}.md).\n\n"
     return f"{top}::: {_home(path, name)}\n    options:\n      heading_level: 1\n"
 
 
