@@ -50,22 +50,39 @@ _GRAIN = 2.0**-36
 )
 def local_herding(task: Task, *, sample: int | None = None, evaluation: Evaluation = "lazy") -> Picks:
     """Select greedily; points that cover equally much are taken in the order of the pool."""
+    return herd_locally(task, "local-herding", LocalGaussian, sample, evaluation)
+
+
+def herd_locally(
+    task: Task, name: str, kernel: "type[LocalGaussian]", sample: int | None, evaluation: Evaluation
+) -> Picks:
+    """Cover the pool by a kernel in which each point has the distance to its nearest label as its width.
+
+    Args:
+        task: what to choose from.
+        name: of the method, for the draw of a sample.
+        kernel: what a pick does for a point.
+        sample: how many points to cover; all of them if None.
+        evaluation: lazy or full.
+    """
     if len(task.labelled_embeddings) == 0:
-        return herd(task, "local-herding", 1.0, None, sample, evaluation)
-    places_T, scale = drawn_targets(task, "local-herding", len(task.predictions), sample)
+        return herd(task, name, 1.0, None, sample, evaluation)
+    places_T, scale = drawn_targets(task, name, len(task.predictions), sample)
     plain = unit_rows(task.embeddings, 0, torch.float64)
     squared_N = squared_distances(unit_rows(task.labelled_embeddings, task.memory // 4, torch.float64), plain)
     scales_N = 1 / (2 * np.maximum(squared_N, NARROWEST**2))
+    weights_N, covered_N = margin_scores(task), np.exp(-squared_N * scales_N)
+    own_N_E = kernel.columns(weights_N, covered_N, scales_N)
     pool = Rows(
         len(plain),
-        plain.width + 1,
-        lambda places: torch.cat([plain.take(places), torch.from_numpy(scales_N[places, None])], 1).float(),
+        plain.width + own_N_E.shape[1],
+        lambda places: torch.cat([plain.take(places), torch.from_numpy(own_N_E[places])], 1).float(),
         task.memory // 2,
     )
     places = slice(None) if places_T is None else places_T
-    kernel = LocalGaussian(pool, pool if places_T is None else pool.some(places_T), float(scales_N[places].max()))
-    covered_T = np.exp(-squared_N[places] * scales_N[places])
-    objective = Coverage(task, kernel, margin_scores(task)[places] * scale, covered_T)
+    made = kernel(pool, pool if places_T is None else pool.some(places_T), float(scales_N[places].max()))
+    covered_T = covered_N[places] if kernel.labels_cover else None
+    objective = Coverage(task, made, weights_N[places] * scale, covered_T)
     picks = objective.pick(evaluation)
     if places_T is not None:
         picks.standard_error = objective.standard_errors(len(plain))
@@ -79,7 +96,12 @@ class LocalGaussian(Cosine):
         candidates: `[N, D + 1]` rows of length one or zero, each followed by its scale, which counts as a target only.
         targets: `[T, D + 1]` such rows.
         largest: the largest scale of a target.
+
+    Attributes:
+        labels_cover: whether what labels cover already is counted by the coverage, and not in the kernel.
     """
+
+    labels_cover = True
 
     def __init__(self, candidates: Rows, targets: Rows, largest: float) -> None:
         super().__init__(candidates, targets)
@@ -87,6 +109,11 @@ class LocalGaussian(Cosine):
         # A value changes by its s-th part with the squared distance, whose rounding is twice that of a product.
         self.relative = 2 * rounding(candidates) * largest
         self.noise = float(torch.finfo(candidates.dtype).eps)
+
+    @staticmethod
+    def columns(weights_N: Array, covered_N: Array, scales_N: Array) -> Array:
+        """`[N, E]` what follows the features of each point."""
+        return scales_N[:, None]
 
     def _between(self, targets_t_F: Tensor, candidates_n_F: Tensor, out_t_n: Tensor) -> Tensor:
         own_n_D, other_t_D, scales_t = candidates_n_F[:, :-1], targets_t_F[:, :-1], targets_t_F[:, -1:]

@@ -21,12 +21,9 @@ import torch
 from torch import Tensor
 
 from poolwise.arrays import Array
-from poolwise.selection.coverage import Coverage
-from poolwise.selection.coverage_kernels import Rows, unit_rows
-from poolwise.selection.coverage_targets import drawn_targets
-from poolwise.selection.herding import SAMPLE_HELP, herd
-from poolwise.selection.local_herding import NARROWEST, LocalGaussian, squared_distances
-from poolwise.selection.margin import scores as margin_scores
+from poolwise.selection.coverage_kernels import Rows
+from poolwise.selection.herding import SAMPLE_HELP
+from poolwise.selection.local_herding import LocalGaussian, herd_locally
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
@@ -44,27 +41,7 @@ from poolwise.selection.task import Picks, Task
 )
 def mutual_herding(task: Task, *, sample: int | None = None, evaluation: Evaluation = "lazy") -> Picks:
     """Select greedily; points that cover equally much are taken in the order of the pool."""
-    if len(task.labelled_embeddings) == 0:
-        return herd(task, "mutual-herding", 1.0, None, sample, evaluation)
-    places_T, scale = drawn_targets(task, "mutual-herding", len(task.predictions), sample)
-    plain = unit_rows(task.embeddings, 0, torch.float64)
-    squared_N = squared_distances(unit_rows(task.labelled_embeddings, task.memory // 4, torch.float64), plain)
-    scales_N = 1 / (2 * np.maximum(squared_N, NARROWEST**2))
-    weights_N = margin_scores(task)
-    own_N_3 = np.stack([weights_N, np.exp(-squared_N * scales_N), scales_N], 1)
-    pool = Rows(
-        len(plain),
-        plain.width + 3,
-        lambda places: torch.cat([plain.take(places), torch.from_numpy(own_N_3[places])], 1).float(),
-        task.memory // 2,
-    )
-    places = slice(None) if places_T is None else places_T
-    kernel = MutualGaussian(pool, pool if places_T is None else pool.some(places_T), float(scales_N[places].max()))
-    objective = Coverage(task, kernel, weights_N[places] * scale)
-    picks = objective.pick(evaluation)
-    if places_T is not None:
-        picks.standard_error = objective.standard_errors(len(plain))
-    return picks
+    return herd_locally(task, "mutual-herding", MutualGaussian, sample, evaluation)
 
 
 class MutualGaussian(LocalGaussian):
@@ -77,10 +54,17 @@ class MutualGaussian(LocalGaussian):
         largest: the largest scale of a target.
     """
 
+    labels_cover = False  # the level is taken off here
+
     def __init__(self, candidates: Rows, targets: Rows, largest: float) -> None:
         super().__init__(candidates, targets, largest)
         # The level is taken off, so what was a share of the Gaussian is no longer a share of the value.
         self.noise, self.relative = self.noise + self.relative, 0.0
+
+    @staticmethod
+    def columns(weights_N: Array, covered_N: Array, scales_N: Array) -> Array:
+        """`[N, 3]` what follows the features of each point."""
+        return np.stack([weights_N, covered_N, scales_N], 1)
 
     def _between(self, targets_t_F: Tensor, candidates_n_F: Tensor, out_t_n: Tensor) -> Tensor:
         weights_n, levels_t = candidates_n_F[:, -3], targets_t_F[:, -2:-1]
