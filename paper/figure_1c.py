@@ -119,8 +119,8 @@ def _page(runs: Sequence[RunRecord], config: Config, drawn: Mapping[str, Curve])
         [
             "# Figure 1 (c) at the paper's scale",
             f"Fashion-MNIST, the CNN of BatchBALD, an ensemble of 5, batches of {config.acquisition.batch_size}, up to "
-            f"{config.acquisition.labels} labels from a pool of {config.data.pool:,}. Of {total} runs, "
-            f"{finished} are finished; {len(runs) - finished} more have records.",
+            f"{config.acquisition.labels} labels from a pool of {config.data.pool:,}. Finished "
+            f"runs: {finished} of {total}; under way: {len(runs) - finished}.",
             f"![Test accuracy against labels, with the authors' values]({NAME}.png)",
             "Lines are means over a method's finished runs, with a band of one standard deviation. While a method has "
             "none, its unfinished runs are drawn as far as they go together. Diamonds are the authors' values.",

@@ -524,7 +524,7 @@ def test_records_of_unfinished_runs_are_collected_again_and_again(records, call)
     archive, page, picture = (Path(line) for line in out.split())
     assert picture.read_bytes()[:4] == b"\x89PNG"
     text = page.read_text()
-    assert "Of 70 runs, 1 are finished; 1 more have records." in text
+    assert "Finished runs: 1 of 70; under way: 1." in text
     assert "| `random` | random | 1 of 5 | 80.0 | 79.7 | +0.3 |" in text
     assert "| `lbb-released` | LBB | 0 of 5 | 40.0 (at 20) | 81.3 | – |" in text
     assert "| `batchbald` | BatchBALD | 0 of 5 | – | 77.5 | – |" in text
