@@ -23,8 +23,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
-def pytest_collection_finish():
+def pytest_collection_finish(session):
     """Everything that is imported stays, so the garbage collector need not look at it again and again."""
+    if getattr(session.config.option, "loadgroup", False):
+        for item in session.items:
+            for mark in item.iter_markers("xdist_group"):
+                assert item.nodeid.endswith(f"@{mark.args[0]}"), "this pytest-xdist does not keep groups in one process"
     gc.collect()
     gc.freeze()
 
