@@ -182,6 +182,23 @@ def unrendered(monkeypatch):
         return rendered(Figure((0.1, 0.1)), file, **options)
 
     monkeypatch.setattr(Figure, "savefig", savefig)
+    monkeypatch.setattr(Figure, "tight_layout", lambda *arguments, **options: None)
+
+
+@pytest.fixture
+def brief_training(monkeypatch):
+    """Networks learn for 30 steps at most: to see that a script runs, not what its networks have learnt."""
+    from dataclasses import replace
+
+    from poolwise.training import _Loop
+
+    whole = _Loop.run
+
+    def run(loop, *arguments):
+        loop._training = replace(loop._training, steps=min(loop._training.steps or 30, 30))
+        return whole(loop, *arguments)
+
+    monkeypatch.setattr(_Loop, "run", run)
 
 
 @cache

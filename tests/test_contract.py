@@ -106,10 +106,9 @@ def test_read_only_and_strange_strides_give_the_same_batch(method, plain):
 # Degenerate pools
 
 
-@every_method
-@pytest.mark.timeout(300)  # a rule that never ends
-def test_degenerate_pools_give_a_whole_valid_batch(method):
-    """With its information; `check_method` tries the same pools and more sizes, without it."""
+@pytest.mark.parametrize("method", ["random", "lbb", "batchbald"])
+def test_degenerate_pools_give_a_batch_with_its_information(method):
+    """Which depends on the picks alone. `check_method` tries the same pools with every method, without it."""
     for kind, x in degenerate().items():
         with case(kind):
             batch = select(x, 24, method)
@@ -182,10 +181,9 @@ def test_memory_does_not_change_the_batch(method):
     x = pool(120, 20, 2)
     options = {"configurations": 1000} if "configurations" in METHODS[method].parameters else {}
     expected = select(x, 20, method, seed=3, information=False, **options)
-    for memory in ("50KB", "10KB", 1):  # blocks of 39 rows, of seven, and of one
-        batch = select(x, 20, method, seed=3, information=False, memory=memory, **options)
-        np.testing.assert_array_equal(batch.indices, expected.indices)
-        np.testing.assert_allclose(batch.scores, expected.scores, rtol=1e-5, atol=1e-6)
+    batch = select(x, 20, method, seed=3, information=False, memory="10KB", **options)  # blocks of seven rows
+    np.testing.assert_array_equal(batch.indices, expected.indices)
+    np.testing.assert_allclose(batch.scores, expected.scores, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["least-confidence", "margin", "entropy", "bald", "lbb-released", "epig", "smocu"])

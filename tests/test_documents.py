@@ -76,7 +76,7 @@ def runnable() -> list[object]:
 
 
 @pytest.mark.parametrize(("page", "parts"), runnable())
-@pytest.mark.usefixtures("own_catalogues", "unrendered")
+@pytest.mark.usefixtures("own_catalogues", "unrendered", "brief_training")
 def test_the_blocks_of_a_page_run(page: Path, parts: list[Block], tmp_path: Path, run: Callable[..., object]) -> None:
     threads, before = torch.get_num_threads(), set(sys.modules)
     with warnings.catch_warnings(), torch.random.fork_rng():  # a page may draw from the global state

@@ -33,7 +33,7 @@ INSTALL = {
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("own_catalogues", "unrendered")
+@pytest.mark.usefixtures("own_catalogues", "unrendered", "brief_training")
 @pytest.mark.parametrize(
     ("script", "package"),
     [

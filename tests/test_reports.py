@@ -329,7 +329,7 @@ def test_nothing_better_is_said_too(tmp_path):
     assert said(tmp_path)["Better than random:"] == "none that these runs can show."
 
 
-def test_without_random_the_page_says_how_to_add_it(tmp_path):
+def test_without_random_the_page_says_how_to_add_it(tmp_path, unrendered):
     write_experiment(tmp_path / "runs", {"margin": 0.1, "bald": 0.0})
     text = said(tmp_path / "runs")["No comparison with random is possible:"]
     assert "Run 'random' in the same experiment with the same seeds" in text
@@ -499,7 +499,7 @@ def test_small_experiments(tmp_path, methods, seeds, rounds):
     assert "confidence" not in said(tmp_path / "runs")["What was measured:"]
 
 
-def test_more_methods_than_colours(tmp_path):
+def test_more_methods_than_colours(tmp_path, unrendered):
     gains = {"random": 0.0} | {f"power-lbb alpha={i} redundancy=normalised": 0.01 * i for i in range(12)}
     write_experiment(tmp_path / "runs", gains, seeds=2, rounds=2)
     assert write_report(tmp_path / "runs", tmp_path / "report").is_file()

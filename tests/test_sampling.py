@@ -95,9 +95,9 @@ def test_power_sampling_draws_sequences_by_the_power_of_their_gains(alpha, mean)
         for _ in range(runs):
             yield sample_by_power(Gains(own, loss, mean), 3, alpha, generator, evaluation=evaluation).indices
 
-    found = list(draws("lazy", 4_000))
+    found = list(draws("lazy", 2_500))
     assert_distributed(count(found), expected)
-    np.testing.assert_array_equal(list(draws("full", 300)), found[:300])
+    np.testing.assert_array_equal(list(draws("full", 200)), found[:200])
 
 
 @pytest.mark.timeout(300)
