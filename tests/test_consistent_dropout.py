@@ -188,7 +188,7 @@ def spied(function, sizes):
 # Every kind of layer, against PyTorch's own
 
 
-def spread(layer, x, count=2000):
+def spread(layer, x, count=1200):
     """Mean and variance over samples of what a layer makes of x, from PyTorch in training mode and from Poolwise."""
     torch.manual_seed(0)
     layer.train()

@@ -45,7 +45,7 @@ TARGETED = [name for name, method in METHODS.items() if "targets" in method.para
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name not in TARGETED])
 def test_every_method_keeps_the_contract(method, global_state):
-    options = {"configurations": 1000} if "configurations" in METHODS[method].parameters else None
+    options = {"configurations": 300} if "configurations" in METHODS[method].parameters else None
     checked = check_method(method, parameters=options)
     assert set(RULES) - set(checked) <= {"best_first", "pool_order", "evaluation", *LABELLED}
 
@@ -106,7 +106,7 @@ def test_read_only_and_strange_strides_give_the_same_batch(method, plain):
 # Degenerate pools
 
 
-@pytest.mark.parametrize("method", ["random", "lbb", "batchbald"])
+@pytest.mark.parametrize("method", ["random", "lbb"])
 def test_degenerate_pools_give_a_batch_with_its_information(method):
     """Which depends on the picks alone. `check_method` tries the same pools with every method, without it."""
     for kind, x in degenerate().items():

@@ -22,7 +22,7 @@ CASES = [
     *[("lbb", {"redundancy": form, "pairs": pairs}) for form, pairs in FORMS],
     *[("power-lbb", {"redundancy": form, "pairs": pairs}) for form, pairs in FORMS],
     *[("power-lbb", {"redundancy": form, "alpha": 5.0}) for form in ("normalised", "max", "sum")],
-    *[("batchbald", {"configurations": count}) for count in (10, 300, 3000)],
+    *[("batchbald", {"configurations": count}) for count in (10, 300, 1000)],
     *[("gp-variance", {"noise": noise}) for noise in (1e-6, 0.01)],
     *[("posterior-coverage", {"filter": share, "weights": w}) for share in (1, 10) for w in ("margin", "uniform")],
     ("posterior-coverage", {"kernel": "product"}),
