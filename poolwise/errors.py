@@ -141,7 +141,7 @@ class MethodError(PoolwiseError):
 
 
 class ContractError(PoolwiseError, AssertionError):
-    """A method or posterior does not do what every one of them must: see `poolwise.testing`.
+    """A method or posterior breaks a rule that all of them must keep: see `poolwise.testing`.
 
     Attributes:
         failures: what is wrong, by the name of the check.
@@ -214,7 +214,7 @@ class TrainingError(PoolwiseError):
 
 
 class StateError(PoolwiseError):
-    """Something was asked for that is not possible now, such as predictions before training.
+    """What was asked for is not possible now, such as predictions before training.
 
     Example:
         >>> import numpy as np
@@ -262,7 +262,7 @@ class LockedError(StateError, FileError):
 
 
 class DataMismatchError(InputError):
-    """The data is not that with which a learner was made.
+    """The data differs from that of the saved learner.
 
     Example:
         >>> import numpy as np
@@ -278,7 +278,7 @@ class DataMismatchError(InputError):
 
 
 class ClusterError(PoolwiseError):
-    """The machines that share the work do not answer, lack something, or have lost data.
+    """Machines of a cluster do not answer, lack something, or have lost data.
 
     Example:
         >>> try:
@@ -302,7 +302,7 @@ class UserCodeError(PoolwiseError):
 
 
 class LayoutWarning(UserWarning):
-    """The axes of predictions look as if they were in another order than `layout` says.
+    """The axes of the predictions are probably in another order than `layout` says.
 
     Example:
         >>> import warnings
@@ -360,7 +360,7 @@ class SaturationWarning(UserWarning):
 
 
 class FeaturesWarning(UserWarning):
-    """A first batch was to be selected by features, and there are none: it was drawn at random.
+    """There were no features to select the first batch by, so it was drawn at random.
 
     Example:
         >>> import warnings

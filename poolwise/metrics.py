@@ -28,7 +28,11 @@ CALIBRATION_BINS = 15
 
 
 def accuracy(probs: ArrayOrTensor, labels: Values) -> float:
-    """Share of points whose most likely class is the label; of equally likely classes the first counts.
+    """Share of points whose most likely class is the label. Of equally likely classes, the first is taken.
+
+    Args:
+        probs: `[N, C]` probabilities, averaged over the posterior samples.
+        labels: `[N]` labels, whole numbers from 0.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -39,7 +43,11 @@ def accuracy(probs: ArrayOrTensor, labels: Values) -> float:
 
 
 def negative_log_likelihood(probs: ArrayOrTensor, labels: Values) -> float:
-    """Mean of `-ln p(label)`, in nats, with `p` taken at no less than `SMALLEST_PROBABILITY`.
+    """Mean of `-ln p(label)`, in nats. Smaller probabilities than `SMALLEST_PROBABILITY` (1.2e-38) count as that.
+
+    Args:
+        probs: `[N, C]` probabilities, averaged over the posterior samples.
+        labels: `[N]` labels, whole numbers from 0.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -51,6 +59,10 @@ def negative_log_likelihood(probs: ArrayOrTensor, labels: Values) -> float:
 
 def brier(probs: ArrayOrTensor, labels: Values) -> float:
     """Mean of `Σ_c (p(c) - [c = label])²` (Brier 1950), from 0 to 2: summed over the classes, not averaged.
+
+    Args:
+        probs: `[N, C]` probabilities, averaged over the posterior samples.
+        labels: `[N]` labels, whole numbers from 0.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -64,7 +76,11 @@ def expected_calibration_error(probs: ArrayOrTensor, labels: Values) -> float:
     """How far confidence is from accuracy: `Σ_b (n_b / N) |accuracy_b - confidence_b|` (Guo et al. 2017).
 
     Points are put in 15 bins by the probability of their most likely class. Bin b = 1 … 15 has those above
-    `(b - 1) / 15` and up to and including `b / 15`, both as float64. Empty bins count nothing.
+    `(b - 1) / 15` and up to and including `b / 15`, both as float64. Empty bins do not count.
+
+    Args:
+        probs: `[N, C]` probabilities, averaged over the posterior samples.
+        labels: `[N]` labels, whole numbers from 0.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -82,7 +98,7 @@ def evaluate(
     memory: int | str = budget.DEFAULT,
     report: Report = silent,
 ) -> dict[str, float]:
-    """All metrics, in one pass over the predictions, a block at a time.
+    """All metrics, in one pass over the predictions, block by block.
 
     Args:
         predictions: `[N, K, C]` predictions.
@@ -187,7 +203,11 @@ def _check_labels(labels: Values, N: int, C: int) -> Tensor:
 
 
 def kappa(first_n: Array, second_n: Array) -> float:
-    """Cohen's kappa: agreement beyond what chance would give; 1 if both give one and the same class everywhere.
+    """Cohen's kappa: agreement of two lists of classes, beyond what chance would give. 1 is full agreement.
+
+    Args:
+        first_n: `[n]` classes.
+        second_n: `[n]` other classes of the same points.
 
     Example:
         >>> kappa(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 1]))

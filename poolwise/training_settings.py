@@ -25,20 +25,21 @@ class Training:
     Attributes:
         optimiser: `"adam"` or `"sgd"`.
         learning_rate: step size.
-        momentum: of SGD.
-        weight_decay: of either optimiser, added to the gradient.
+        momentum: momentum of SGD; Adam does not use it.
+        weight_decay: L2 penalty: this times the weights is added to the gradient, with either optimiser.
         milestones: epochs after which the learning rate is multiplied by `gamma`.
-        gamma: that factor.
-        batch_size: examples per step; all of them where there are fewer.
+        gamma: the factor for `milestones`.
+        batch_size: examples per step; all of them if there are fewer.
         epochs: passes over the labelled examples.
-        min_steps: the least number of steps, since a pass over 20 examples is one step.
+        min_steps: train for at least this many steps, whatever `epochs` says. With 20 labels, an epoch is one step.
         steps: the exact number of steps, whatever `epochs` and `min_steps` say.
         patience: stop after this many validations without improvement; None never stops early. Where there is a
             validation set, the weights of the best validation are kept in any case.
         validate_every: steps between two validations; by default an epoch, or 20 steps if that is more.
         monitor: what is compared at each validation, `"nll"` or `"accuracy"`.
         label_smoothing: share of a label that is spread over all classes.
-        class_weights: one weight per class, or `"balanced"` for weights that make up for unequal numbers.
+        class_weights: one weight per class in the loss. `"balanced"` gives rare classes as much weight in total as
+            frequent ones.
         augment: `"crop-flip"` moves each image by up to an eighth of its size and mirrors half of them; or a function
             of a batch of inputs and a `torch.Generator`, applied to every batch.
 

@@ -23,13 +23,13 @@ _EVERY = 0.5
 def execute_all(
     config: Config, folder: Path, jobs: int | None = None, show: Show = lambda progress: None
 ) -> list[Progress]:
-    """Do all runs that are not finished, on the cluster that `connect` joined. The records are those of one machine.
+    """Do all runs that are not finished, on the cluster that `connect` joined. The records are the same as without it.
 
     If the process or machine of a run dies, the run starts again elsewhere and resumes from its checkpoint. A run that
     fails does not stop the others.
 
     Args:
-        config: the experiment; every machine searches for its data sets.
+        config: the experiment. Every machine needs its data.
         folder: where runs are kept; all machines must see it at the same path.
         jobs: how many at a time; None for as many as there are processors.
         show: called with the progress of all runs whenever there is news.

@@ -62,16 +62,16 @@ def predict(
     """Predict on the workers of the cluster that `connect` joined.
 
     If the process or machine of a task dies, the task starts again elsewhere, up to three times. A folder gets the same
-    bytes as from `write_predictions`, and the same call resumes it. Predictions that are kept in Ray instead are made
-    again if a machine is lost, and end with this process.
+    bytes as from `write_predictions`, and the same call resumes it. Without a folder, predictions are kept in Ray: they
+    are predicted again if a machine is lost, and end with this process.
 
     Args:
-        posterior: a model that is trained; it is sent to the workers.
+        posterior: a posterior that is trained; it is sent to the workers.
         data: examples, which are sent to the workers; or a function without arguments that opens them there.
         folder: where to write; all machines must see it at the same path. None to keep the predictions in Ray.
         dtype: the type to store log-probabilities in.
         rows_per_shard: how many examples are in a shard; None for about 64 MB.
-        embeddings: whether to give embeddings as well, for the methods that need them.
+        embeddings: whether to add embeddings, for the methods that need them.
         cpus: processors that a task takes.
         gpus: GPUs that a task takes; may be a fraction.
         ids: `[N]` names of the examples, such as file names.

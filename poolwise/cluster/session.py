@@ -24,11 +24,11 @@ def library() -> ModuleType:
 
 
 class Session:
-    """The connection to Ray; as a context, it ends what it started.
+    """A connection to Ray, made by `connect`. At the end of a `with` block it ends the Ray that it started.
 
     Args:
         started: whether the connection was made here.
-        watchdog: what ends a Ray that was started here, should this process be killed.
+        watchdog: ends a Ray that was started here if this process is killed.
 
     Example:
         >>> from poolwise import cluster
@@ -57,13 +57,13 @@ class Session:
 
 
 def connect(address: str | None = None, *, cpus: int | None = None, memory: int | None = None) -> Session:
-    """Start Ray on this machine, or join a cluster. A connection that this process has already is used unchanged.
+    """Start Ray on this machine, or join a cluster. If this process is connected already, that connection is used.
 
     A Ray that is started here ends with this process, also if the process is killed (on Linux, within seconds).
 
     Args:
-        address: `"host:port"` of a cluster, `"auto"` for one on this machine, `"local"` to start one here; None for
-            what the environment says in `RAY_ADDRESS`, or else `"local"`.
+        address: `"host:port"` of a cluster, `"auto"` for one on this machine, `"local"` to start one here. None takes
+            the environment variable `RAY_ADDRESS`, or else `"local"`.
         cpus: how many tasks run at a time, if Ray is started here; by default, one per processor.
         memory: bytes for Ray's object store, if it is started here; by default, what Ray chooses.
 

@@ -182,7 +182,12 @@ def open_folder(
 
 
 def spread(predictions: Predictions) -> Predictions:
-    """Predictions that were opened from a folder of shards, from now on read by the machines of the cluster.
+    """Let the machines of the cluster read predictions that were opened from a folder of shards.
+
+    Args:
+        predictions: the predictions, from `Predictions.open`.
+    Returns:
+        The same predictions, read by the cluster.
 
     Example:
         >>> import poolwise as pw
@@ -208,9 +213,9 @@ def put(
 
     Args:
         values: array or tensor whose axes are in the order of `layout`.
-        shards: how many.
-        kind: what the numbers are.
-        layout: order of the axes.
+        shards: how many shards.
+        kind: what the numbers are: `"log-probs"`, `"probs"` or `"logits"`.
+        layout: order of the axes: `"NKC"`, `"KNC"` or `"NCK"`.
 
     Example:
         >>> import numpy as np, poolwise as pw

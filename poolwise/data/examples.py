@@ -39,7 +39,7 @@ Inputs = Tensor | list[str]
 class Examples(Protocol):
     """N inputs by position, with their labels where those are known.
 
-    Any class with these members is taken wherever data is.
+    Any object with these members can be passed wherever Poolwise takes data.
 
     Example:
         >>> import numpy as np
@@ -58,7 +58,11 @@ class Examples(Protocol):
     def __len__(self) -> int: ...
 
     def batch(self, indices_n: Array) -> Inputs:
-        """The inputs at some positions, in that order, as a model takes them."""
+        """The inputs at some positions, in that order, as a model takes them.
+
+        Args:
+            indices_n: the positions.
+        """
 
 
 class EncodedBy(NamedTuple):
@@ -83,16 +87,16 @@ class EncodedBy(NamedTuple):
 class TensorExamples:
     """Inputs in one tensor.
 
-    Bytes are images `[N, channels, height, width]`. They are kept as bytes, a quarter of the memory, and scaled to
-    0 to 1 when a batch is asked for. Where `mean` and `std` are given, they are then centred and scaled per channel.
-    Other whole numbers keep their type, since they may be ids. All other numbers are passed on as float32.
+    Bytes are images `[N, channels, height, width]`. They are kept as bytes, which takes a quarter of the memory, and
+    scaled to 0 to 1 when a batch is read. Where `mean` and `std` are given, they are then centred and scaled per
+    channel. Other whole numbers keep their type, since they may be ids. All other numbers become float32.
 
     Args:
         inputs: `[N, ...]` tensor.
         labels: `[N]` labels, whole numbers from 0, or None.
         class_names: the names of the classes.
         mean: mean of each channel after scaling to 0 to 1.
-        std: its standard deviation.
+        std: standard deviation of each channel.
 
     Attributes:
         encoder: which encoder made the inputs, or None.
@@ -152,7 +156,7 @@ class TensorExamples:
         return part
 
     def images(self, indices_n: Array) -> Array | None:
-        """`[n, height, width, channels]` bytes to show to a person, None where the inputs are not images."""
+        """`[n, height, width, channels]` bytes to show to a person; None if the inputs are not images."""
         if self.inputs.dtype != torch.uint8:
             return None
         shown: Array = self.inputs[torch.from_numpy(indices_n)].permute(0, 2, 3, 1).numpy()
@@ -191,12 +195,12 @@ class TextExamples:
 
 
 class DatasetExamples:
-    """Any `torch.utils.data.Dataset` with a length, of inputs, (input,) or (input, label); read item by item.
+    """A `torch.utils.data.Dataset` with a length, whose items are inputs, (input,) or (input, label).
 
     Args:
         dataset: the data set.
         labels: `[N]` labels, if they are known without reading every item.
-        collate: from a list of items to a batch; PyTorch's own by default.
+        collate: a function that makes a batch of a list of items; PyTorch's own by default.
 
     Example:
         >>> import numpy as np, torch
@@ -285,7 +289,7 @@ class Subset:
 
     @property
     def lengths(self) -> Array | None:
-        """`[n]` length of each input, where lengths differ, or None; inputs of like length are predicted together."""
+        """`[n]` length of each input, or None where all are equal; inputs of similar length are predicted together."""
         lengths: Array | None = getattr(self._examples, "lengths", None)
         return None if lengths is None else lengths[self._indices]
 
@@ -295,7 +299,7 @@ class Subset:
 
 
 def as_examples(data: object, labels: Values | None = None) -> Examples:
-    """Examples from whatever a caller has; everything is read by position.
+    """Turn arrays, texts, tables or data sets into examples. Everything is read by position.
 
     Args:
         data: one of
@@ -376,7 +380,11 @@ def _has_length(data: Any) -> bool:
 
 
 def needed_labels(examples: Examples, what: str) -> Array:
-    """The labels, or an error that says what needs them.
+    """The labels of examples, or an error if there are none.
+
+    Args:
+        examples: the examples.
+        what: what needs the labels, for the error.
 
     Example:
         >>> needed_labels(TextExamples(["a", "b"], [1, 0]), "training")

@@ -101,27 +101,28 @@ def open_data(
     What can be opened:
 
     - A table with a header row: `.csv`, `.tsv`, `.jsonl` (one object per line), `.parquet`; or a DataFrame. One column
-      holds texts, or picture files relative to the folder of the table. The separator (comma, semicolon, tab, vertical
-      bar) and the encoding (UTF-8, UTF-16 with its mark) are found where that is certain, and can be named.
+      has the texts, or the names of picture files relative to the folder of the table. The separator (comma, semicolon,
+      tab, vertical bar) and the encoding (UTF-8, or UTF-16 with a byte order mark) are found by themselves where they
+      are certain, and can be named.
     - A folder of pictures with one folder per class; or of pictures only (no labels); or of pictures and one table.
     - An array: `.npy`, `.npz`, `.pt`. `[N, D]` embeddings, `[N, ...]` numbers, or `[N, channels, height, width]` bytes.
       In an `.npz` or a dictionary: `inputs` or `x`, with `labels` or `y`, and `ids`.
     - What other packages or your own functions read, see `reader`.
 
-    A label that is empty or missing is unknown. Nothing is guessed: what could be read in two ways is an error that
-    says what to name.
+    A label that is empty or missing is unknown. Nothing is guessed: if something could be read in two ways, an error
+    says which argument decides.
 
     Args:
         path: the folder or file; or a table in memory: a DataFrame, or a dictionary of columns.
         text: the column of texts; `"text"` by default.
         file: the column of picture files; `"file"` by default.
         label: the column of labels; `"label"` by default, if there is one.
-        id: the column that names the examples; `"id"` by default, if there is one. Otherwise they are called by their
-            file or position.
+        id: the column of ids; `"id"` by default, if there is one. Otherwise the id of an example is its file name or
+            position.
         classes: the classes in order, such as the `class_names` of other data; None takes those that occur, sorted.
-        size: height and width to resize pictures to; None requires that all have the same.
-        channels: 1 for grey pictures, 3 for colour; None is grey if every picture is.
-        reader: the function that reads the file, or `"package.module:function"`; None goes by the ending.
+        size: height and width to resize pictures to; with None, all must have the same size.
+        channels: 1 for grey pictures, 3 for colour; with None, grey if every picture is grey.
+        reader: the function that reads the file, or `"package.module:function"`; with None, the ending decides.
         options: passed on to the reader. Of CSV and TSV: `separator`, `encoding` and, for a file without a header row,
             `columns` (their names); of JSON lines: `encoding`.
 

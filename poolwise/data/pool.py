@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Pool(PoolNames):
-    """Examples, the labels that are known of them, and the examples held out for validation.
+    """Examples, the labels known so far, and the examples held out for validation.
 
     Where a method takes `indices`, whole numbers are positions in the data and texts are ids. If the ids are whole
     numbers too, say which you mean: `ids=[...]` or `positions=[...]`. Labels are class names or class numbers.
@@ -31,8 +31,8 @@ class Pool(PoolNames):
     each change.
 
     Args:
-        data: examples, or anything that `as_examples` or `open_data` returns. Labels that it carries are not used
-            unless asked for, by `reveal`, `start_balanced`, `start_random` or `hold_out`.
+        data: examples, or anything that `as_examples` or `open_data` returns. Labels in the data stay hidden until
+            `reveal`, `start_balanced`, `start_random` or `hold_out` asks for them.
         classes: the number of classes; by default that of the class names, or else of the data's labels.
         ids: what the examples are called: texts or whole numbers, one per example, each only once. By default the `ids`
             that the data has, if those are texts.
@@ -96,7 +96,7 @@ class Pool(PoolNames):
 
     @property
     def unlabelled(self) -> Array:
-        """Positions in the data of what can still be asked for, ascending."""
+        """Positions in the data of the examples that can still be labelled, ascending."""
         free_N = (self._labels_N < 0) & ~self._validation_N
         free_N[list(self._reasons)] = False
         return np.flatnonzero(free_N)
@@ -138,7 +138,7 @@ class Pool(PoolNames):
         ids: Values | None = None,
         positions: Values | None = None,
     ) -> None:
-        """Record labels of unlabelled examples; either all are recorded or, on an error, none.
+        """Record labels of unlabelled examples. On an error, none is recorded.
 
         Args:
             indices: positions in the data, or ids.
@@ -167,7 +167,7 @@ class Pool(PoolNames):
         ids: Values | None = None,
         positions: Values | None = None,
     ) -> None:
-        """Take examples out that cannot be labelled. They are not offered again; a label that one had is withdrawn.
+        """Take out examples that cannot be labelled. They are not offered again, and lose the label that they had.
 
         Args:
             indices: positions in the data, or ids.
@@ -198,16 +198,16 @@ class Pool(PoolNames):
     def reveal(
         self, indices: Values | None = None, *, ids: Values | None = None, positions: Values | None = None
     ) -> None:
-        """Record the labels that the data itself carries, as a simulation does; the arguments are those of `reject`."""
+        """Label examples with the labels in the data, as a simulation does; the arguments are those of `reject`."""
         self._reveal(self.find(indices, ids=ids, positions=positions))
 
     # More examples
 
     def extend(self, data: "Data | OpenedData", *, ids: Values | None = None) -> Array:
-        """Append examples, unlabelled, and return their positions in the data.
+        """Append unlabelled examples, and return their positions in the data.
 
         Args:
-            data: examples of the same kind, as the pool takes them. Data in memory is copied.
+            data: examples of the same kind as those of the pool. Data in memory is copied.
             ids: what they are called, if the pool has ids; none may be in the pool already.
 
         Example:
@@ -226,24 +226,34 @@ class Pool(PoolNames):
     # First and validation sets
 
     def start_balanced(self, per_class: int, seed: int = 0) -> Array:
-        """Label this many examples of every class, drawn from the seed, with the labels that the data carries."""
+        """Label some random examples of every class with the labels in the data, and return their positions.
+
+        Args:
+            per_class: how many examples of each class.
+            seed: root of the draw.
+        """
         drawn = self._balanced(per_class, stream(seed, "initial set"), "initial set")
         self._reveal(drawn)
         return drawn
 
     def start_random(self, count: int, seed: int = 0) -> Array:
-        """Label this many examples, drawn from the seed, with the labels that the data carries."""
+        """Label some random examples with the labels in the data, and return their positions.
+
+        Args:
+            count: how many examples.
+            seed: root of the draw.
+        """
         drawn = self._draw(count, stream(seed, "initial set"), "initial set")
         self._reveal(drawn)
         return drawn
 
     def hold_out(self, count: int, seed: int = 0, *, balanced: bool = False) -> Array:
-        """Hold out some unlabelled examples for validation, with the labels that the data carries.
+        """Hold out random unlabelled examples for validation, with the labels in the data; return their positions.
 
         Args:
             count: how many in all.
             seed: root of the draw.
-            balanced: the same number of every class; `count` must then be a multiple of the number of classes.
+            balanced: whether to draw the same number of every class; `count` must then be a multiple of their number.
         """
         needed_labels(self.data, "a validation set")
         if balanced and count % self.classes:
@@ -262,7 +272,7 @@ class Pool(PoolNames):
     # Saving
 
     def state(self) -> dict[str, Any]:
-        """What must be saved: positions, labels and names of classes; the data and the ids are not part of it."""
+        """What to save: positions, labels and names of classes, but neither the data nor the ids."""
         rejected = self.rejected.tolist()
         return {
             "examples": len(self),
@@ -277,9 +287,9 @@ class Pool(PoolNames):
         }
 
     def load_state(self, state: Mapping[str, Any], *, grow: bool = False) -> None:
-        """Return to a saved state; the data must be the same.
+        """Restore a saved state. The data must be the same.
 
-        Classes that were added after the pool was made are added again.
+        Classes that were added later are added again.
 
         Args:
             state: what `state` returned.

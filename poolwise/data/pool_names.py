@@ -50,14 +50,14 @@ class PoolNames:
     def find(
         self, indices: Values | None = None, *, ids: Values | None = None, positions: Values | None = None
     ) -> Array:
-        """`[n]` int64 positions in the data of examples, each checked to exist and to occur once.
+        """`[n]` int64 positions in the data of some examples. Each must exist and occur once.
 
         Args:
             indices: positions in the data, or ids that are texts.
             ids: ids.
             positions: positions in the data.
         Raises:
-            LabelError: if it is not clear which are meant, or there is no such example.
+            LabelError: if it is not clear which examples are meant, or one does not exist.
 
         Example:
             >>> from poolwise import Pool
@@ -81,7 +81,7 @@ class PoolNames:
         return self.positions(indices)
 
     def name(self, index: int) -> str:
-        """How an error calls the example at a position."""
+        """How error messages call the example at a position."""
         return f"example {index}" if self.ids is None else f"example {index} (id {self.ids[index]!r})"
 
     def positions(self, indices: Values) -> Array:

@@ -67,7 +67,7 @@ def reader(*endings: str) -> Callable[[_Function], _Function]:
     """Add a file format: a decorator for the function that reads it.
 
     `open_data`, `poolwise run` (with `data.path`) and `poolwise predict` then read such files. The function gets the
-    path, and the further keyword arguments of `open_data` that it has parameters for. It returns one of
+    path, and those further keyword arguments of `open_data` that it has parameters for. It returns one of these:
 
     - inputs: anything that `as_examples` takes, such as an array `[N, ...]` or a list of texts; or a list of `Path`s of
       pictures;
@@ -75,8 +75,8 @@ def reader(*endings: str) -> Callable[[_Function], _Function]:
       None where one is unknown, or numbers from 0, with -1 where one is unknown. Ids are what to call the examples;
     - a table: a dictionary of columns, or a DataFrame. The caller of `open_data` then says which column is which.
 
-    A format of an installed package is found without being imported first, if the package names it among its entry
-    points. The name is the ending, the value is the function:
+    An installed package can offer a format without being imported first. It names the format among its entry points:
+    the key is the ending, the value is the function.
 
     ```toml
     [project.entry-points."poolwise.formats"]
@@ -119,7 +119,7 @@ def reader(*endings: str) -> Callable[[_Function], _Function]:
 
 
 def formats_table() -> Mapping[str, Format]:
-    """Every file format by its ending: those of this package, of this program and of installed packages.
+    """All file formats by their ending: those of Poolwise, of your program and of installed packages.
 
     Example:
         >>> [ending for ending in formats_table() if ending.startswith(".np")]

@@ -31,7 +31,7 @@ _BLOCK = 1 << 18
 
 
 class Repeated:
-    """Examples repeated: row `r` is the original `r % N` with its own noise.
+    """Examples that are repeated with noise: row `r` is a copy of the original `r % N`.
 
     Args:
         examples: the originals.
@@ -69,7 +69,7 @@ class Repeated:
 
     @property
     def labels(self) -> Array | None:
-        """`[repeats · N]` labels, or None where there are none; made anew each time, so that no copies are kept."""
+        """`[repeats · N]` labels, or None where there are none; computed at each call, to save memory."""
         return None if self.examples.labels is None else np.tile(self.examples.labels, self.repeats)
 
     @property
@@ -78,7 +78,11 @@ class Repeated:
         return self.examples.class_names
 
     def originals(self, indices_n: Array) -> Array:
-        """`[n]` positions, among the originals, of what these rows are copies of."""
+        """`[n]` positions of the originals of some rows.
+
+        Args:
+            indices_n: the rows.
+        """
         outside = (indices_n < 0) | (indices_n >= len(self))
         if outside.any():
             raise ParameterError(f"positions must be from 0 to {len(self) - 1}, not {indices_n[outside][0]}.")
@@ -91,7 +95,7 @@ class Repeated:
         return batch.add_(self._noise(indices_n, batch.shape))
 
     def images(self, indices_n: Array) -> Array | None:
-        """`[n, height, width, channels]` bytes to show to a person, noise and all; None where these are not images."""
+        """`[n, height, width, channels]` bytes to show to a person, with the noise; None if these are not images."""
         if self.examples.inputs.dtype != torch.uint8:
             return None
         clean = self.examples.inputs[torch.from_numpy(self.originals(indices_n))]

@@ -18,7 +18,11 @@ InputKind = Literal["image", "text"]
 
 @dataclass(frozen=True)
 class Form:
-    """One form in which a data set is distributed: where its two splits are.
+    """One form in which a data set is distributed: the files of its two splits.
+
+    Attributes:
+        train: the files of the training examples.
+        test: the files of the test examples.
 
     Example:
         >>> SPECS["cifar-100"].forms[0].files
@@ -57,7 +61,7 @@ class Hub:
 
 @dataclass(frozen=True)
 class Spec:
-    """One data set.
+    """What is known about a data set before it is read.
 
     Attributes:
         name: what to pass to `load`.
@@ -71,9 +75,9 @@ class Spec:
         classes: the names of the classes in order; None if they are those in the file, sorted.
         shape: channels, height and width of images.
         mean: mean of each channel of the training images, scaled to 0 to 1.
-        std: its standard deviation.
+        std: standard deviation of each channel.
         archives: archives that hold the files.
-        hub: where it is on the hub, None if no copy there is known to be the same.
+        hub: where it is on the Hugging Face hub; None if no copy there is known to be the same.
 
     Example:
         >>> SPECS["mnist"].shape, SPECS["mnist"].count
@@ -97,7 +101,7 @@ class Spec:
 
     @property
     def md5(self) -> set[str]:
-        """The digests of its files that are known."""
+        """The MD5 digests of its files, as far as they are known."""
         return {digest for form in self.forms for source in (form.train, form.test) for digest in source.md5}
 
 
@@ -336,7 +340,10 @@ SPECS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in _TABLE
 
 
 def find_spec(name: str) -> Spec:
-    """The data set of that name; capitals, underscores and spaces do not matter.
+    """What is known about the data set of that name. Capitals, underscores and spaces do not matter.
+
+    Args:
+        name: its name, such as `"fashion-mnist"`.
 
     Example:
         >>> find_spec("Fashion MNIST").name

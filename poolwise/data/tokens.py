@@ -59,7 +59,7 @@ class TokenExamples:
         return len(self.lengths)
 
     def batch(self, indices_n: Array) -> Tensor:
-        """`[n, T]` int64 ids, T the length of the longest of these texts; `PADDING` after the end of the others."""
+        """`[n, T]` int64 ids, where T is the length of the longest of these texts; shorter ones end in `PADDING`."""
         lengths_n = self.lengths[indices_n]
         positions_T = np.arange(lengths_n.max(initial=0))
         inside_n_T = positions_T < lengths_n[:, None]
@@ -74,7 +74,7 @@ def tokenise(data: object, tokenizer: str | Path, max_length: int = MAX_LENGTH) 
     Args:
         data: examples that are texts, a list of texts, or a column of a table.
         tokenizer: the checkpoint whose tokenizer it is: a folder, or a name on the Hugging Face hub.
-        max_length: tokens that are kept of a text, those that mark its beginning and end included.
+        max_length: how many tokens of a text are kept, including those that mark its beginning and end.
 
     Example:
         >>> tokenise(["good film", "awful"], "minilm").lengths  # doctest: +SKIP

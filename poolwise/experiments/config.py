@@ -334,8 +334,8 @@ class Config(Section):
     Attributes:
         name: what it is called; its runs are kept under this name.
         seeds: the seeds, or how many there are.
-        test_samples: how many posterior samples the test accuracy is measured with, the first of those that select; all
-            by default.
+        test_samples: measure the test accuracy with the first `test_samples` posterior samples only; by default with
+            all of them.
         threads: PyTorch threads per run. Another number rounds sums differently, so it is part of the experiment.
         memory: working memory per run. No result depends on it.
 

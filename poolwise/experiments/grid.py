@@ -31,15 +31,15 @@ _WAIT = 0.2
 
 @dataclass
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         run: which run.
         started: when this process started it, or None.
         rounds: the rounds known so far.
-        early: how many of them are from an earlier start.
+        early: how many of them were done before this process started the run.
         error: what went wrong, or None.
-        done: whether it has come to its end.
+        done: whether it is finished.
         stage: what it is doing now, in words.
 
     Example:
@@ -70,7 +70,11 @@ class Progress:
         return None if metrics is None else metrics["accuracy"]
 
     def seconds_left(self, now: float) -> float | None:
-        """An estimate from the rounds done since it was started, None while there are none."""
+        """An estimate from the rounds done since it was started; None before the first.
+
+        Args:
+            now: the time, as in `started`.
+        """
         fresh = len(self.rounds) - self.early
         if self.started is None or fresh < 1 or self.done:
             return None
@@ -83,7 +87,11 @@ Show = Callable[[Sequence[Progress]], None]
 
 
 def runs_of(config: Config, folder: Path) -> list[Run]:
-    """The runs of an experiment, seed by seed, so that what is finished first can be compared.
+    """The runs of an experiment: all methods with the first seed, then all with the second, and so on.
+
+    Args:
+        config: the experiment.
+        folder: where runs are kept.
 
     Example:
         >>> from poolwise.experiments import Config
@@ -128,7 +136,7 @@ def plan(config: Config, folder: Path) -> list[Progress]:
 def execute_all(config: Config, folder: Path, jobs: int = 1, show: Show = lambda progress: None) -> list[Progress]:
     """Do all runs that are not finished; one that fails does not stop the others.
 
-    Before anything is written, the data are read and the network is built once. What cannot work is an error then.
+    Before anything is written, the data is read and the network is built once, so that mistakes show at once.
 
     Args:
         config: the experiment.
@@ -189,7 +197,10 @@ def attempt(run: Run, report: Report = silent, listener: Listener = lambda entry
 
 
 def failures(progress: Sequence[Progress]) -> list[str]:
-    """What went wrong: each error once, with the runs that it stopped.
+    """The errors of runs: each once, with the runs that it stopped.
+
+    Args:
+        progress: what `execute_all` returned.
 
     Example:
         >>> from poolwise.experiments import Config, Progress, runs_of

@@ -49,13 +49,13 @@ class RoundRecord:
     """One recorded round: how good the model was, and what was picked next.
 
     Attributes:
-        number: counts from 0.
+        number: its number, from 0.
         labelled: how many labels the model was trained on.
-        metrics: its quality on the test set; NaN where it could not be measured.
+        metrics: how good the model is on the test set; NaN where that could not be measured.
         seconds: wall time of `train`, `predict` and `select`.
         picks: how many points were picked; 0 in the last round.
         classes: how many classes were among the picks.
-        distinct: how many different originals were among the picks.
+        distinct: how many different originals were among the picks, in a pool of repeated examples.
         saturated_at: how many picks were made before the batch had nothing more to gain, or None.
         final: whether the run was complete after this round.
         at_random: whether the picks were drawn at random because there was no model yet.
@@ -79,17 +79,17 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What is recorded of one method with one seed.
+    """The records of one run: one method with one seed.
 
     Attributes:
         folder: where the records are.
-        setting: what it shares with the runs that it can be compared with.
+        setting: the experiment, data, posterior and batch size. Runs of one setting can be compared.
         method: the selection method.
         label: name of the method with its parameters, unique within the setting.
-        seed: runs of one setting with the same seed began alike.
-        versions: of the packages that made it.
-        rounds: in order; none if the run has just begun.
-        start: how many labels there were at the start, in words, or nothing where that is not recorded.
+        seed: the seed. Runs of one setting with the same seed have the same start.
+        versions: the versions of the packages that made it.
+        rounds: its rounds in order; none if the run has just begun.
+        start: how many labels there were at the start, in words; empty if that was not recorded.
 
     Example:
         >>> setting = Setting("mine", "digits", "committee", batch_size=10)
@@ -109,7 +109,7 @@ class RunRecord:
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run is finished."""
         return bool(self.rounds) and self.rounds[-1].final
 
     @property

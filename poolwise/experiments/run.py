@@ -65,7 +65,7 @@ class Run:
     folder: Path
 
     def description(self) -> dict[str, Any]:
-        """All that the run depends on."""
+        """Everything that the run's result depends on."""
         config = self.config.model_dump(mode="json")
         config["acquisition"]["methods"] = [self.method.model_dump(mode="json")]
         config["seeds"] = [self.seed]
@@ -94,15 +94,17 @@ class Change(NamedTuple):
 
 
 def execute(run: Run, report: Report = silent, listener: Listener = lambda entry: None) -> list[Round]:
-    """Do a run, or what is left of it, and keep its records; a run that is finished is left unchanged.
+    """Do a run, or the rest of it, and write its records. A run that is finished is left unchanged.
 
-    Nothing is written before the data are read and the network is built, so a configuration that cannot be used leaves
+    Nothing is written before the data is read and the network is built, so a configuration that cannot work leaves
     nothing behind.
 
     Args:
-        run: which one.
+        run: the run.
         report: told about progress inside a round.
-        listener: told about every round, also those of an earlier start.
+        listener: called with every round, also with those from before an interruption.
+    Returns:
+        All rounds of the run.
 
     Example:
         >>> from poolwise.experiments import Config, runs_of

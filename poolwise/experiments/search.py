@@ -15,8 +15,8 @@ def read_runs(folder: Path, on_damage: Callable[[FileError], None] | None = None
 
     Args:
         folder: where an experiment wrote its runs.
-        on_damage: called with the error of each run that cannot be read, which is then left out; by default the first
-            error is raised. If no run can be read, the first error is raised in any case.
+        on_damage: called with the error of each run that cannot be read; that run is left out. By default, and if no
+            run can be read, the first error is raised.
 
     Example:
         >>> read_runs(Path("nowhere"))

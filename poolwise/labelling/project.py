@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 class Project:
-    """Data that people label, with what they said about it and what was learnt from that.
+    """Data that people label, with their answers and the models trained on them.
 
-    `open` creates a project or continues one. Everything is on the disk when a call returns. Several processes may
+    `open` creates a project or continues one. When a call returns, everything is on the disk. Several processes may
     have a project open at once.
 
     Example:
@@ -77,10 +77,10 @@ class Project:
             data: a folder of images, a table of texts, or features (`.npy`).
             project: its folder; beside the data by default, with `.poolwise` added to the name.
             classes: the names of the classes; more can be added at any time.
-            text: the column of texts; found if it is not named.
+            text: the column of texts; found by itself if it is not named.
             file: the column of image files, for a table of images.
-            id: the column of ids; found if it is not named, else the row or file.
-            originals: what features were made from, in the same order.
+            id: the column of ids; found by itself if it is not named. Without one, ids are row numbers or file names.
+            originals: the data that features were made from, in the same order, to show to people.
             separator: the character between the fields of a CSV file.
             encoding: how a text file is encoded.
             settings: others of `Description`: `encoder`, `model`, `method`, `batch_size`, `held_out`, `twice`, `seed`,
@@ -142,9 +142,8 @@ class Project:
             database: the URL of a PostgreSQL database; needed again if it has a password.
             model: `"package.module:function"` of your own model. It is code, and the project may come from somebody
                 else, so it must be named each time.
-            any_model: whether the model need not be named, since nothing will be trained.
-            settings: those of `create`. Where they differ from those of the project, columns are refused, and other
-                settings are changed.
+            any_model: whether a model of your own need not be named, since nothing will be trained.
+            settings: those of `create`. Columns cannot be changed later; other settings can.
         """
         folder = project_folder(data, project)
         if not (folder / FILE).exists():
@@ -204,7 +203,13 @@ class Project:
         return self.store.classes()
 
     def add_classes(self, names: Sequence[str], *, person: str = "", origin: str = "") -> list[str]:
-        """Add classes; returns those that are new."""
+        """Add classes, and return those that are new.
+
+        Args:
+            names: the names of the classes.
+            person: who adds them.
+            origin: where they come from.
+        """
         if isinstance(names, str):
             raise ParameterError(f"classes must be a list of names, not {names!r}.")
         wanted = list(dict.fromkeys(name.strip() for name in names))
@@ -215,7 +220,14 @@ class Project:
         return new
 
     def rename_class(self, old: str, new: str, *, person: str = "", origin: str = "") -> None:
-        """Call a class something else. If there is a class of the new name, the two become one."""
+        """Rename a class. If there is a class of the new name already, the two become one.
+
+        Args:
+            old: its present name.
+            new: its new name.
+            person: who renames it.
+            origin: where the change comes from.
+        """
 
         def check(fold: Fold) -> None:
             if old not in fold.classes:
@@ -240,9 +252,11 @@ class Project:
             item: the id of the item.
             label: the class, for a label.
             kind: `"label"`, `"correct"`, `"skip"`, `"unsure"`, `"unlabelable"` or `"clear"`, see `Event`.
-            person: who.
-            origin: where it comes from.
-            request_id: the same request, sent again, is stored once.
+            person: who answered.
+            origin: where it comes from, such as `"page"`.
+            request_id: a name for the request, so that one that is sent twice is stored once.
+        Returns:
+            The event, as it is stored.
         """
         if item not in self.items.position:
             raise LabelError(f"there is no item {item!r} in the data.")
@@ -268,12 +282,12 @@ class Project:
         label: str | None = None,
         encoding: str | None = None,
     ) -> Added:
-        """Take labels by id, all of them or, on an error, none.
+        """Take labels by id. On an error, none is taken.
 
         Args:
-            labels: the label of each item, None or empty where there is none; or a file, `.csv`, `.jsonl` or
-                `.parquet`, with a column of ids and one of labels; or a `.json` file that Label Studio exported.
-                `"(skip)"`, `"(don't know)"` and `"(cannot be labelled)"` may stand in the place of a label.
+            labels: a dictionary from ids to labels, None or empty where there is none; or a file (`.csv`, `.jsonl` or
+                `.parquet`) with a column of ids and one of labels; or a `.json` file that Label Studio exported.
+                `"(skip)"`, `"(don't know)"` and `"(cannot be labelled)"` are answers too.
             replace: whether labels may differ from those that exist.
             new_classes: whether labels may be classes that the project does not have.
             person: who gave them.
@@ -309,7 +323,11 @@ class Project:
         return added
 
     def is_data(self, path: Path) -> bool:
-        """Whether a file is the data itself, so that its rows are the items."""
+        """Whether a file is the data itself, so that its rows are the items.
+
+        Args:
+            path: the file.
+        """
         data = (self.folder / self.description.data).resolve()
         return path.resolve() == data or (
             self.items.originals is not None and path.resolve() == self.items.originals.resolve()
@@ -318,7 +336,7 @@ class Project:
     # Batches and models
 
     def next(self, count: int | None = None, *, report: Report = silent) -> Batch:
-        """What to label next: the same until labels come, then chosen anew by a model that knows them.
+        """The items to label next: the same until labels come, then chosen by a model that is trained on them too.
 
         Args:
             count: how many items; by default the batch size of the project.
@@ -345,29 +363,39 @@ class Project:
         return Batch(items, proposal.number, proposal.method, model, list(proposal.notes), encoder)
 
     def train(self, *, report: Report = silent) -> ModelRecord | None:
-        """Train a model on the labels that there are now; None if they are not enough for one."""
+        """Train a model on the labels that there are now; None if there are too few.
+
+        Args:
+            report: told about progress.
+        """
         with self._working():
             record, _ = self._round(report).run(0)
         return record
 
     def prepare(self, count: int | None = None, *, report: Report = silent) -> Proposal | None:
-        """Train on the labels that there are now, and choose the next batch, whether the last one is done or not.
+        """Train on the labels that there are now, and choose the next batch, even if the last one is not done.
 
-        This is what a background process does while people label; None if nothing is left to ask for.
+        A background process does this while people label.
+
+        Args:
+            count: how many items; by default the batch size of the project.
+            report: told about progress.
+        Returns:
+            The new batch; None if nothing is left to label.
         """
         with self._working():
             _, proposal = self._round(report).run(self.description.batch_size if count is None else count)
         return proposal
 
     def predicted(self) -> "Predicted | None":
-        """What the newest model says about every item; None if there is no model."""
+        """The newest model's predictions for every item; None if there is no model."""
         from poolwise.labelling.predicted import load_predicted
 
         last = next(iter(self.store.models(last=1)), None)
         return None if last is None else load_predicted(last, self.folder / "models")
 
     def status(self) -> "Status":
-        """Where things stand: labels by class and person, the newest batch, the learning curve."""
+        """How far the project is: labels by class and person, the newest batch, the learning curve."""
         from poolwise.labelling.measuring import measured_again
         from poolwise.labelling.status import make_status
 
@@ -378,7 +406,7 @@ class Project:
         return make_status(self.items, fold, next(iter(self.store.batches(last=1)), None), models, newer)
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write the current labels; returns how many there are.
+        """Write the current labels to a file or folder, and return how many there are.
 
         Args:
             path: a `.csv`, `.jsonl` or `.parquet` table, tasks for Label Studio (`.json`), or a folder, which gets one
@@ -392,7 +420,7 @@ class Project:
     def apply(
         self, path: str | os.PathLike[str], data: "Items | None" = None, *, report: Report = silent
     ) -> "Predicted":
-        """Predict everything with a model that knows all labels, and write a table of it.
+        """Predict every item with a model trained on all labels, and write the predictions to a table.
 
         Args:
             path: a `.csv`, `.jsonl` or `.parquet` file.
@@ -476,7 +504,7 @@ class Project:
     # People
 
     def queue(self, person: str) -> list[str]:
-        """The items that a person could label now, the most useful first: those of the newest batches."""
+        """The items that a person could label now: those of the newest batches, the most useful first."""
         current = self.store.current()
         found: dict[str, None] = {}
         for proposal in reversed(self.store.batches(last=2)):
@@ -486,11 +514,20 @@ class Project:
         return list(found)
 
     def lease(self, person: str, count: int, seconds: float = 300.0, now: float | None = None) -> list[str]:
-        """Give a person items to work on, different ones for each, except for the share that two people label."""
+        """Give a person items to work on. No one else gets them, except for the share that two people label.
+
+        Args:
+            person: who.
+            count: how many items they want to have.
+            seconds: for how long; then the items can go to somebody else.
+            now: the time, in seconds since 1970; by default now.
+        Returns:
+            The ids of the items.
+        """
         return self.store.lease(person, count, seconds, self.queue(person), most=self.people_for, now=now)
 
     def people_for(self, item: str) -> int:
-        """How many people are to label an item: one, or two for the share of the items that go to two."""
+        """How many people should label an item: one, or two for the share of items that is labelled twice."""
         twice = self.description.twice
         return 1 + (twice > 0 and crc32(f"{self.description.seed} {item}".encode()) < twice * 2**32)
 

@@ -26,7 +26,7 @@ class Answers(InDirectory):
 
     @property
     def history(self) -> tuple[Event, ...]:
-        """What people said so far, oldest first: every label, correction and rejection, with its author and time.
+        """All labels, corrections and rejections so far, oldest first, each with its author and time.
 
         Labels that the pool had before it was given to the learner are not part of it.
         """
@@ -44,19 +44,19 @@ class Answers(InDirectory):
         new_classes: bool = False,
         replace: bool = False,
     ) -> None:
-        """Take labels: of what was asked for, all of it or some, in any order, and of other examples of the pool.
+        """Take labels, in any order: of all or some of the batch, and of other examples of the pool.
 
-        Either all labels are taken or, on an error, none.
+        On an error, no label is taken.
 
         Args:
             indices: positions in the data, such as `query().indices`, or ids, such as `query().ids`.
-            labels: their class names or numbers, in the same order. A pandas Series is read by position too.
+            labels: their class names or numbers, in the same order. A pandas Series is read by position.
             ids: ids, in place of `indices`.
             positions: positions in the data, in place of `indices`.
             author: who gave the labels.
             at: when: a `datetime`, or a text in ISO 8601; by default now.
             new_classes: whether class names that are not known are added as new classes, see `add_class`.
-            replace: whether examples that have a label, or were rejected, get the new label. Otherwise they are an
+            replace: whether examples that have a label, or were rejected, get the new label. If False, they are an
                 error.
 
         Example:
@@ -128,7 +128,7 @@ class Answers(InDirectory):
         author: str | None = None,
         at: datetime | str | None = None,
     ) -> None:
-        """Say that examples cannot be labelled. They are not asked for again and do not count as labelled.
+        """Reject examples that cannot be labelled. They are not asked for again and do not count as labelled.
 
         A batch that is pending shrinks. A label that such an example had is withdrawn.
 
@@ -137,7 +137,7 @@ class Answers(InDirectory):
             reason: why, for the record.
             ids: ids, in place of `indices`.
             positions: positions in the data, in place of `indices`.
-            author: who says so.
+            author: who rejected them.
             at: when; by default now.
 
         Example:
@@ -179,7 +179,7 @@ class Answers(InDirectory):
             self._note(witness, ["return"] * len(indices_n), indices_n)
 
     def skip(self) -> None:
-        """Give up what is left of the current batch, so that the next `query()` selects anew."""
+        """Drop the rest of the current batch, so that the next `query()` selects a new one."""
         with self._changing():
             self._now.query = None
 
@@ -188,7 +188,7 @@ class Answers(InDirectory):
     ) -> Array:
         """Append examples to the pool, and return their positions in the data.
 
-        What is asked for stays as it is. Fixed features are computed for the new examples only.
+        The current batch stays as it is. Fixed features are computed for the new examples only.
 
         Args:
             data: examples of the same kind as those of the pool.

@@ -50,7 +50,7 @@ class InDirectory:
         A learner with a directory does this by itself at every change.
 
         Args:
-            directory: where to save it from now on; by default where it is kept already.
+            directory: where to save it from now on; by default the directory that it has.
         """
         before = self._saver
         if directory is not None and (before is None or Path(directory).resolve() != before.folder.resolve()):
@@ -68,7 +68,7 @@ class InDirectory:
             before.close()
 
     def close(self) -> None:
-        """Leave the directory to others. The learner can still predict, but refuses any change."""
+        """Free the directory for other processes. The learner can still predict, but refuses any change."""
         if self._saver is not None:
             self._saver.close()
 

@@ -37,9 +37,9 @@ class ActiveLearner(Answers):
     """Chooses what to label next from a pool, and learns from the labels.
 
     Two calls make a round: `query()` trains on what is labelled, predicts what is not, and says what to label next;
-    `update(indices, labels)` takes the labels. Labels of other examples, corrections, examples that cannot be labelled,
-    new examples and new classes are taken at any time. With a directory, each change is on the disk before the call
-    returns: a learner that was killed resumes from there, with the result it would have had.
+    `update(indices, labels)` takes the labels. At any time you can add labels of other examples, correct labels, reject
+    examples that cannot be labelled, and add examples and classes. With a directory, each change is on the disk before
+    the call returns: a learner that was killed resumes from there, with the result it would have had.
 
     One learner at a time can write to a directory. Another process gets a `LockedError` that says who has it. Within
     one process the newest learner takes over, and an older one refuses any further change. The directory is free again
@@ -49,19 +49,19 @@ class ActiveLearner(Answers):
         posterior: the model, see `poolwise.posteriors`; or a function from the number of classes to one. A posterior of
             networks must be such a function if classes are to be added later, since its networks have one output per
             class: `lambda classes: DeepEnsemble(lambda: pw.models.mlp((64,), classes))`.
-        pool: a `Pool`, or data to make one of.
+        pool: a `Pool`, or the data for one.
         method: name of a selection method (`poolwise.methods()` lists them), or a function of your own.
         batch_size: how many labels to ask for at a time; fewer when fewer are left.
-        directory: where the state is kept. If there is the state of an earlier learner with the same settings and the
-            same data, this one resumes from there.
+        directory: where the state is saved. If it has the state of an earlier learner with the same settings and the
+            same data, this learner resumes from it. None saves nothing.
         seed: root of all randomness.
         test: labelled examples on which the model of every round is evaluated.
-        test_samples: how many posterior samples it is evaluated with, the first of those that select; all by default.
+        test_samples: evaluate with the first `test_samples` posterior samples only; by default with all of them.
         validation: labelled examples for early stopping and `stopping.Target`, in place of those the pool holds out.
         memory: working memory for predicting and selecting, in bytes or as `"2GB"`.
         self_contained: whether posterior and data are saved in the directory too, so that `load` needs nothing else.
-        features: which features methods get that need embeddings:
-            - None: those that the method prefers, and the others where there are none of these;
+        features: which features are passed to methods that need embeddings:
+            - None: the kind that the method prefers, or the other kind where that one is missing;
             - `"network"`: what goes into the last layer of the trained network;
             - `"fixed"`: features that do not depend on the model: the output of the data's encoder, or the inputs
               themselves where they are numbers;
@@ -75,10 +75,10 @@ class ActiveLearner(Answers):
             none, the batch is drawn at random, with a `FeaturesWarning`.
         agreement: whether to track how far successive models agree on the pool (`Round.agreement`), which takes another
             pass over the pool in each round. `stopping.Stable` needs it.
-        check_data: whether to make sure that a directory is opened with the data it was made with, row by row. Pass
-            False for data that is different each time it is read.
-        grow: whether the data may have more rows at its end than the directory knows, and the pool more classes. The
-            rows of before are checked to be unchanged, and the new ones are added.
+        check_data: whether to compare the data, row by row, with that of the saved state. Pass False for data that is
+            different each time it is read.
+        grow: whether the data may have new rows at its end, and the pool new classes, since the state was saved. The
+            old rows are checked as before.
         report: called with (stage, done, total) as the work proceeds.
         parameters: the method's own parameters, and `candidates`: a share, a number, or positions in the data.
 
@@ -153,22 +153,26 @@ class ActiveLearner(Answers):
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        """The rounds so far; the last one is that of the batch that is asked for now."""
+        """The rounds so far. The last one belongs to the batch that is being labelled now."""
         return tuple(self._now.rounds)
 
     @property
     def choices(self) -> Array:
-        """Positions in the data of what may be asked for: unlabelled, and among `candidates` if those are positions."""
+        """Positions in the data of what can be picked: unlabelled, and among `candidates` if those are positions."""
         return choices(self.pool, self._parameters.get("candidates"))
 
     def query(self, batch_size: int | None = None) -> Query:
-        """What to label next. Asked again, it is the same until labels come; then what is left of it.
+        """The examples to label next. Until all of them are answered, further calls return those that are left.
 
         While nothing is labelled there is no model. The batch is then drawn at random, or selected by the method
         `first`: its `origin` is `"random"` or `"first"`. Scores of a random batch are NaN.
 
         Args:
-            batch_size: another size, for a new batch only.
+            batch_size: the size of a new batch, in place of the learner's own; a batch that is waiting stays as it is.
+        Returns:
+            The batch: `indices`, `ids`, `scores` and `diagnostics`.
+        Raises:
+            StateError: if nothing is left to label.
         """
         if self._now.query is not None:
             return self._now.query
@@ -198,7 +202,11 @@ class ActiveLearner(Answers):
         return query
 
     def fit(self) -> Round:
-        """Train on what is labelled now, unless that is done, and evaluate the model on test and validation sets."""
+        """Train on the labels that there are now, unless that is done, and evaluate on test and validation sets.
+
+        Returns:
+            The round, so far without a batch.
+        """
         if self._saver is not None:
             self._saver.check()
         if self._now.trained is None:
@@ -210,11 +218,23 @@ class ActiveLearner(Answers):
         return self._now.trained
 
     def predict(self, data: Data) -> Predictions:
-        """Predictions of the current model."""
+        """Predict with the current model.
+
+        Args:
+            data: examples of the same kind as those of the pool.
+        Returns:
+            `[N, K, C]` predictions.
+        """
         return self.posterior.predict(data, memory=self._memory, report=self._report)
 
     def finish(self, reason: str) -> Round:
-        """Train once more on all labels and close the history with the reason for stopping."""
+        """Train once more on all labels, and record why no more are asked for.
+
+        Args:
+            reason: why; it becomes `Round.final`.
+        Returns:
+            The last round.
+        """
         if self._now.rounds and self._now.rounds[-1].final is not None and not self._now.outdated:
             return self._now.rounds[-1]
         self._continue()
@@ -321,7 +341,7 @@ class ActiveLearner(Answers):
         read_only: bool = False,
         report: Report = silent,
     ) -> Self:
-        """A learner as it was when its state was last written.
+        """Load a saved learner, as it was after its last change.
 
         Loading runs code that was saved with the posterior and the data: only load what you trust.
 
@@ -329,16 +349,15 @@ class ActiveLearner(Answers):
             directory: where it was saved.
             method: the selection method, if it is a function that cannot be imported, such as a lambda.
             posterior: used instead of the saved one.
-            data: used instead of the saved data, or a `Pool` of it; it must have the same rows in the same order.
+            data: used instead of the saved data; it must have the same rows in the same order. Or a `Pool` of them.
             ids: the ids of its examples, if the learner was saved without them.
             test: used instead of the saved test set.
             validation: used instead of the saved validation set.
             features: the array or function of features, if it was not saved with the learner.
             first: the method for the first batch, if it is a function that cannot be imported.
-            check_data: whether to make sure that the data, test and validation sets are those of before.
+            check_data: whether to compare the data, test and validation sets with those of the saved state.
             grow: whether `data` may have more rows at its end, which are added to the pool.
-            read_only: whether to open it without locking the directory, for looking and predicting; changes are
-                refused.
+            read_only: whether to open it without locking the directory, to read and to predict; changes are refused.
             report: called with (stage, done, total) as the work proceeds.
         """
         folder = Path(directory)

@@ -22,7 +22,7 @@ class Query(PickedPoints):
     Attributes:
         indices: `[n]` int64 positions in the data, in picking order.
         scores: `[n]` float64 gain of each when it was picked; NaN in a batch that was drawn at random.
-        diagnostics: what the selection of the whole batch knows about itself; None for a batch drawn without a model.
+        diagnostics: how the selection of the whole batch went; None for a batch drawn without a model.
         origin: `"method"` if the learner's method selected the batch. While nothing is labelled there is no model:
             `"first"` if the method for the first batch selected it, `"random"` if it was drawn at random.
         ids: `[n]` the ids of the examples, or None if the pool has none.
@@ -49,16 +49,24 @@ class Query(PickedPoints):
 
     @property
     def note(self) -> str:
-        """What a person should know about the batch; empty if there is nothing to say."""
+        """How a batch without a model was made, in words; empty for a batch that the method selected."""
         return note_of(self.origin)
 
     def part(self, kept_n: Array) -> "Query":
-        """The examples where a mask is true."""
+        """The examples where a mask is true.
+
+        Args:
+            kept_n: `[n]` the mask.
+        """
         ids = None if self.ids is None else self.ids[kept_n]
         return replace(self, indices=self.indices[kept_n], scores=self.scores[kept_n], ids=ids)
 
     def without(self, indices_n: Array) -> "Query | None":
-        """What is left once some examples are answered; None if nothing is."""
+        """The query without some examples; None if nothing is left.
+
+        Args:
+            indices_n: positions in the data of the examples to leave out.
+        """
         left_n = ~np.isin(self.indices, indices_n)
         return self.part(left_n) if left_n.any() else None
 
@@ -75,7 +83,11 @@ class Query(PickedPoints):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The query that `as_dict` was made of."""
+        """The query that `as_dict` turned into a dictionary.
+
+        Args:
+            values: the dictionary.
+        """
         saved = values["diagnostics"]
         arrays: dict[str, Any] = {
             name: np.array(saved[name]) for name in ("information", "standard_error") if saved and saved[name]
@@ -97,7 +109,7 @@ class Query(PickedPoints):
 
 
 def note_of(origin: Origin) -> str:
-    """What a person should know about a batch of that origin."""
+    """How a batch without a model was made, in words; empty if the method selected it."""
     notes = {"random": "drawn at random", "first": "selected by its features"}
     return f"{notes[origin]}, because nothing was labelled yet" if origin in notes else ""
 

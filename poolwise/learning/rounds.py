@@ -19,11 +19,11 @@ class Round:
         agreement: Cohen's kappa with the model of the round before, on the unlabelled examples. None if it was not
             tracked (see `tracked`), or if there was no such model.
         seconds: time taken to train, predict and select.
-        indices: positions in the data of what was asked for next; none in the last round.
+        indices: positions in the data of the batch that was asked for next; none in the last round.
         scores: the gain of each when it was picked; None in a batch that was drawn at random.
-        diagnostics: what the selection knows about itself.
+        diagnostics: how the selection went, see `Diagnostics`.
         final: why no further labels were asked for, or None.
-        origin: `"method"`; for a batch without a model `"first"` if it was selected, `"random"` if it was drawn.
+        origin: `"method"`; for a batch without a model, `"first"` if it was selected and `"random"` if it was drawn.
         tracked: whether the agreement of successive models was tracked in this round.
         made_by: the encoder, model and method that made the batch, see `MadeBy`; None in the last round, and in rounds
             that were saved before this was recorded.
@@ -63,7 +63,11 @@ class Round:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The round that `as_dict` was made of."""
+        """The round that `as_dict` turned into a dictionary.
+
+        Args:
+            values: the dictionary.
+        """
         entry = dict(values)
         entry["made_by"] = MadeBy.from_dict(entry.get("made_by"))
         return cls(**{**entry, "indices": tuple(entry["indices"]), "scores": tuple(entry["scores"])})

@@ -17,13 +17,13 @@ Oracle = Callable[[Array], Values]
 def simulate(
     learner: ActiveLearner, oracle: Oracle | Values, budget: int | None = None, stop: Sequence[Rule] = ()
 ) -> Iterator[Round]:
-    """Run a learner against known labels. Each round is yielded once its labels are recorded.
+    """Run a learner against known labels, and yield each round once its labels are recorded.
 
     Args:
-        learner: the learner. One that was interrupted resumes where it was. One that had stopped continues if there is
-            reason to, such as a larger budget.
-        oracle: a function from positions in the data to labels; or the labels of all examples, by position: class
-            numbers, or class names if the pool has those. A pandas Series is read by position too, whatever its index.
+        learner: the learner. One that was interrupted resumes. One that has stopped continues if there is a reason to,
+            such as a larger budget.
+        oracle: a function from positions in the data to labels; or the labels of all examples, by position. Labels are
+            class numbers, or class names if the pool has them. The index of a pandas Series is ignored.
         budget: stop when this many examples are labelled in all, including those from the start. The last batch is
             cut to fit.
         stop: other rules for stopping, see `poolwise.stopping`.

@@ -1,8 +1,8 @@
-"""Reference networks: float32 inputs (token ids for `transformer`) in, logits out, dropout as modules, and a last
-linear layer named `head`.
+"""Reference networks, for experiments and as examples.
 
-Each is a function of the shape of one input and the number of classes, and returns an ordinary PyTorch module. Poolwise
-takes any other module as well.
+Each is a function of the shape of one input and the number of classes, and returns an ordinary PyTorch module. Inputs
+are float32 (token ids for `transformer`) and outputs are logits. Dropout is in layers of its own, and the last linear
+layer is named `head`. Poolwise takes any other module as well.
 """
 
 from poolwise.models.cnn import batchbald_cnn, cifar_cnn, emnist_cnn

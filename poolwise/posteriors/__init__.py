@@ -1,7 +1,8 @@
 """From data to predictions: MC dropout, ensembles, last-layer Laplace, SWAG, committees, and posteriors of your own.
 
-A posterior of your own is any object with the methods of `Posterior`. `BasePosterior` leaves two of them to write,
-`from_callable` none. `register` gives one a name, and `poolwise.testing.check_posterior` tests it.
+A posterior of your own is any object with the methods of `Posterior`. With `BasePosterior` you write two of them; with
+`from_callable`, plain functions will do. `register` gives a posterior a name for experiment files, and
+`poolwise.testing.check_posterior` tests it.
 """
 
 from typing import TYPE_CHECKING

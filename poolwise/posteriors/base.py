@@ -35,10 +35,10 @@ _TOLERANCE = 1e-2
 
 
 class BasePosterior(ABC):
-    """A posterior of which two methods are left to write: `fit` and `sample`.
+    """Base class for a posterior of your own. You write two methods: `fit` and `sample`.
 
-    `sample` is called with one batch of inputs at a time. The results are checked, normalised and put in place, in
-    memory or in a mapped file. `features` gives embeddings to the methods that need them, if you write it.
+    `sample` is called with one batch of inputs at a time. Its results are checked, normalised and stored, in memory or
+    in a mapped file. Write `features` too, if your posterior has embeddings for the methods that need them.
 
     `state` saves all attributes of the object except those named in `settings`, which its constructor sets.
 
@@ -68,7 +68,14 @@ class BasePosterior(ABC):
 
     @abstractmethod
     def fit(self, data: Any, validation: Any = None, *, seed: int = 0, report: Report = silent) -> Self:
-        """Train on labelled data and return the posterior itself; on the same seed, the result must be the same."""
+        """Train on labelled data and return the posterior itself. The same seed must give the same result.
+
+        Args:
+            data: labelled examples; `poolwise.posteriors.arrays` makes arrays of them.
+            validation: labelled examples for early stopping, or None.
+            seed: root of all randomness.
+            report: call it with (stage, done, total) to show progress.
+        """
 
     @abstractmethod
     def sample(self, inputs: Any) -> Any:
@@ -81,7 +88,11 @@ class BasePosterior(ABC):
         """
 
     def features(self, inputs: Any) -> Any:
-        """`[n, D]` embeddings of one batch, for the methods that need them."""
+        """`[n, D]` embeddings of one batch, for the methods that need them.
+
+        Args:
+            inputs: `[n, ...]` array, list of texts, or dictionary of arrays.
+        """
         raise MissingInputError(
             f"{type(self).__name__} has no embeddings. Use a method that needs none, add some with "
             "predictions.with_embeddings(...), or write its method features(inputs)."
@@ -129,7 +140,12 @@ class BasePosterior(ABC):
             return buffer.finish(features_N_D)
 
     def embed(self, data: Any, *, memory: int | str = budget.DEFAULT) -> Array:
-        """`[N, D]` float32 embeddings."""
+        """`[N, D]` float32 embeddings.
+
+        Args:
+            data: examples.
+            memory: working memory, in bytes or as `"2GB"`.
+        """
         self._check_fitted()
         space = budget.parse(memory)
         examples, step = self._examples(data, space), max(1, min(_ROWS, space // (1 << 20)))
@@ -228,10 +244,10 @@ class BasePosterior(ABC):
 
 
 def arrays(data: Any) -> tuple[Any, Array]:
-    """All inputs and labels of labelled data, as arrays: what `fit` of a posterior of your own can begin with.
+    """All inputs and labels of labelled data, as arrays: a first line for your own `fit`.
 
     Args:
-        data: whatever `fit` was given.
+        data: the data that `fit` was given.
     Returns:
         `[n, ...]` inputs (a list for texts, a dictionary for named inputs), and `[n]` int64 labels.
 
@@ -253,12 +269,12 @@ def arrays(data: Any) -> tuple[Any, Array]:
 
 
 def inputs(data: Any) -> Any:
-    """All inputs of data with or without labels: what `predict` of a posterior of your own can begin with.
+    """All inputs of data with or without labels: a first line for your own `predict`.
 
-    They are read at once. `BasePosterior` reads them in blocks, and calls `sample` for each.
+    All of them are read at once. `BasePosterior` reads them in batches instead, and calls `sample` for each.
 
     Args:
-        data: whatever `predict` was given.
+        data: the data that `predict` was given.
     Returns:
         `[n, ...]` array; a list for texts, a dictionary for named inputs.
 

@@ -98,17 +98,17 @@ def from_callable(
     embed: Callable[..., Any] | None = None,
     outputs: Literal["probs", "log-probs", "logits"] = "probs",
 ) -> CallablePosterior:
-    """A posterior from functions: for models of JAX, scikit-learn or anything else.
+    """Make a posterior of plain functions, for models of JAX, scikit-learn or any other package.
 
     Functions get a batch of inputs as a NumPy array (a list for texts, a dictionary of arrays for named inputs). Sample
     k must be the same model in every call.
 
     Args:
-        predict: from a batch to `[n, K, C]`; called as `predict(inputs)`, or as `predict(model, inputs)` if there is a
-            `fit`.
+        predict: returns `[n, K, C]` for a batch. It is called as `predict(inputs)`, or as `predict(model, inputs)` if
+            there is a `fit`.
         fit: called as `fit(inputs, labels, seed)`; what it returns is the model. Without it, nothing is trained.
-        embed: from a batch to `[n, D]` embeddings, called in the same way as `predict`.
-        outputs: what `predict` returns.
+        embed: returns `[n, D]` embeddings of a batch; called in the same way as `predict`.
+        outputs: what `predict` returns: `"probs"`, `"log-probs"` or `"logits"`.
 
     Example:
         >>> import numpy as np, poolwise as pw

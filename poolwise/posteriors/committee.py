@@ -35,7 +35,7 @@ class _Member:
 
 
 class Committee:
-    """Classifiers that were fitted differently; member k is posterior sample k.
+    """Several scikit-learn classifiers, each fitted differently; member k is posterior sample k.
 
     There are three kinds of committee:
     - one classifier: copies of it, each fitted on its own bootstrap sample of the data (Breiman 1996);
@@ -48,8 +48,8 @@ class Committee:
     Args:
         estimator: one classifier with `predict_proba`, or a list of them; pipelines are classifiers too. They are
             cloned and never changed.
-        members: number of bootstrap copies, 10 by default, or of trees, by default what the forest says. The members
-            of a list are its classifiers.
+        members: how many bootstrap copies, 10 by default; or how many trees, by default as many as the forest has. A
+            list of classifiers has as many members as classifiers.
         classes: number of classes C; by default that of the data's class names, or else the largest label plus one.
 
     Example:
@@ -86,8 +86,8 @@ class Committee:
 
         Args:
             data: labelled examples, (inputs, labels), or a `Dataset` of (input, label).
-            validation: not used; classifiers of scikit-learn stop by themselves.
-            seed: where bootstrap samples and every `random_state` come from; those set by the caller are replaced.
+            validation: not used.
+            seed: root of the bootstrap samples and of every `random_state`; a `random_state` that you set is replaced.
             report: told about progress.
         """
         examples = as_examples(data)
@@ -111,8 +111,8 @@ class Committee:
     ) -> Predictions:
         """`[N, K, C]` predictions of K members.
 
-        Classifiers compute in float64 and the result is stored in float32. The rounding of a product of matrices
-        depends on how many rows it has; so rounded, the result does not.
+        Classifiers compute in float64 and the result is stored in float32. This hides that the last digits of a matrix
+        product depend on its number of rows.
 
         Args:
             data: examples.

@@ -63,9 +63,10 @@ class DeepEnsemble(NetworkPosterior):
 
 
 class DropoutEnsemble(NetworkPosterior):
-    """Members × masks: K = 100 samples from five trainings, the cheap way to raise the `ln K` ceiling.
+    """An ensemble of networks with dropout: K = members × masks, such as 100 samples from five trainings.
 
-    Sample `m · samples + k` is mask k of member m, the same for every example.
+    This is a cheap way to raise the ceiling `ln K` of what a batch can tell. Sample `m · samples + k` is mask k of
+    member m, the same for every example.
 
     Args:
         make_model: a function without arguments that makes a new network with dropout layers.

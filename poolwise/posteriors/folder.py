@@ -37,15 +37,15 @@ def write_predictions(
     memory: int | str = budget.DEFAULT,
     report: Report = silent,
 ) -> Predictions:
-    """Predict into a folder, one shard at a time; shards that are in the folder already are not predicted again.
+    """Write predictions to a folder, one shard at a time. Shards that exist already are not predicted again.
 
-    The result is that of `posterior.predict(data)`, rounded to `dtype`. After a crash, the same call resumes with the
-    first missing shard. A few examples are predicted again and compared with the shards in the folder, so that it never
-    mixes the predictions of two models.
+    The numbers are those of `posterior.predict(data)`, rounded to `dtype`. After a crash, the same call resumes with
+    the first missing shard. It first predicts a few examples again and compares them with the shards in the folder, so
+    as not to mix the predictions of two models.
 
     Args:
-        posterior: a model that is trained.
-        data: examples; every reading of one must give the same.
+        posterior: a posterior that is trained.
+        data: examples. Each must be the same whenever it is read.
         folder: where to write; it is made if it does not exist.
         dtype: the type to store log-probabilities in. Float16 keeps three digits of a probability.
         rows_per_shard: how many examples go into one file; None for about 64 MB.
@@ -53,6 +53,8 @@ def write_predictions(
         ids: `[N]` names of the examples, such as file names, which selections from the folder then show.
         memory: working memory, in bytes or as `"2GB"`: one shard of predictions is in memory at a time.
         report: told about progress.
+    Returns:
+        The predictions, as `Predictions.open` would open the folder.
 
     Example:
         >>> import tempfile, torch, poolwise as pw

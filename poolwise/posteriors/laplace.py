@@ -52,24 +52,24 @@ _DRAWN = 1 << 22
 class Laplace(BasePosterior):
     """One network; sample k is draw k of its last layer's weights.
 
-    Works behind any network whose last layer is linear, and on fixed features, where the network is that layer alone
-    (`models.linear`). `[N, D]` features are held in memory while predicting.
+    It works with any network whose last layer is linear, and on fixed features, where the network is that layer alone
+    (`models.linear`). The `[N, D]` features are kept in memory while predicting.
 
     After `fit`: `prior_precision`, `log_marginal_likelihood`, `curvature` (`"full"` or `"kronecker"`), and `weights`,
     `[K, C, D]` or, with a bias as the last column, `[K, C, D + 1]`.
 
     Args:
         model: a function that makes a new network; or a network, which is copied for training and never changed.
-        samples: K, how many weights are drawn.
-        curvature: `"kronecker"` (a product of two smaller matrices), `"full"`, or `"auto"`, which is Kronecker: it was
-            as good as the full curvature and takes less time and memory, see the guide to PyTorch models.
-        prior_precision: precision of the Gaussian prior on the weights; None for the one with the largest marginal
-            likelihood, once the layer's weights are fitted under that prior (`curvature.fitted_precision`).
-        train: whether `fit` trains the network, or takes it unchanged and only computes the curvature.
+        samples: K, how many sets of weights are drawn.
+        curvature: `"kronecker"` (a product of two smaller matrices), `"full"`, or `"auto"`, which is Kronecker. It was
+            as good as the full curvature on six data sets, in less time and memory: see the page on PyTorch models.
+        prior_precision: precision of the Gaussian prior on the weights. None chooses the one with the largest marginal
+            likelihood, and fits the layer's weights under that prior (`curvature.fitted_precision`).
+        train: whether `fit` trains the network; if False, it only computes the curvature.
         training: how the network is trained.
         threads: PyTorch threads to train on; None for what PyTorch is set to.
         warm_start: whether a later `fit` continues from the weights of the one before.
-        device: where the network runs; the last layer's samples are computed on the CPU.
+        device: where the network runs, `"auto"` for a GPU if there is one; the samples are computed on the CPU.
         outputs: what the network returns: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with a check.
 
     Example:
@@ -130,7 +130,7 @@ class Laplace(BasePosterior):
 
         Args:
             data: labelled examples.
-            validation: the same, for early stopping.
+            validation: labelled examples for early stopping.
             seed: where initial weights, the order of examples, dropout in training, and the drawn weights come from.
             report: told about progress.
         """
@@ -171,7 +171,7 @@ class Laplace(BasePosterior):
         return logits_n_KC.view(len(features_n_D), *self.weights.shape[:2])
 
     def features(self, inputs: Array) -> Array:
-        """The features are the embeddings."""
+        """The embeddings are the features themselves."""
         return inputs
 
     def state(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class Laplace(BasePosterior):
         super().load_state(state)
 
     def untrained(self) -> Self:
-        """A copy that starts anew when it is fitted."""
+        """An untrained copy, whose `fit` starts from the beginning."""
         other = copy.copy(self)
         other._trained = self._trained.untrained()
         return other

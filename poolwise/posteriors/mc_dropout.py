@@ -11,12 +11,12 @@ from poolwise.training import Training
 class MCDropout(NetworkPosterior):
     """One network; sample k is mask k of its dropout layers, the same mask for every example.
 
-    Dropout must be layers (`nn.Dropout`, 1d to 3d, alpha); the network's class is not changed, and batch normalisation
-    stays in evaluation mode. What comes before the first dropout layer is computed once for all samples.
+    Dropout must be in layers (`nn.Dropout`, `nn.Dropout1d` to `3d`, `nn.AlphaDropout`). Batch normalisation stays in
+    evaluation mode. What comes before the first dropout layer is computed once for all samples.
 
     Args:
-        model: a trained network to predict with; or a function that makes a new one, to `fit`. A network that is
-            given is copied for training, from the weights it has, and never changed.
+        model: a trained network to predict with; or a function that makes a new one, for `fit`. `fit` trains a copy of
+            a network, starting from its weights, and never changes the network itself.
         samples: K, how many masks.
         training: how the network is trained.
         threads: PyTorch threads to train on; None for what PyTorch is set to.

@@ -45,8 +45,8 @@ def nearest_neighbour(
         labelled: `[L, K, D]` those of the labelled points.
         labels: `[L]` their classes.
         classes: C.
-        neighbours: how many of the nearest points of a class count; all of them where it has fewer.
-        temperature: the distance that divides probabilities by e; smaller is more certain.
+        neighbours: how many of the nearest points of a class count; all of them if it has fewer.
+        temperature: a class that is farther away by this distance is e times less likely; smaller is more certain.
 
     Example:
         >>> import numpy as np
@@ -90,15 +90,15 @@ def _distances(x_n_K_D: Tensor, z_L_K_D: Tensor, labels_L: Tensor, C: int, neigh
 
 
 class NearestNeighbour(BasePosterior):
-    """Another posterior whose networks predict by their nearest labelled points: see `nearest_neighbour`.
+    """A posterior of networks that predicts by the nearest labelled points, see `nearest_neighbour`.
 
-    Each network is one posterior sample, with the features that go into its own last layer. A posterior of one network
-    has one sample, whatever its dropout masks: use an ensemble for methods that need disagreement.
+    Each network is one posterior sample, with the features that go into its own last layer. A single network is one
+    sample, however many dropout masks it has. So use an ensemble for methods that need disagreement.
 
     Args:
-        posterior: a posterior with embeddings, such as a `DeepEnsemble`. It is trained as it always is.
+        posterior: a posterior with embeddings, such as a `DeepEnsemble`. It is trained as usual.
         neighbours: how many of the nearest labelled points of a class count.
-        temperature: the distance that divides probabilities by e.
+        temperature: a class that is farther away by this distance is e times less likely.
 
     Example:
         >>> import torch, poolwise as pw
@@ -130,7 +130,14 @@ class NearestNeighbour(BasePosterior):
         return f"NearestNeighbour({self.posterior!r}, neighbours={self.neighbours}, temperature={self.temperature:g})"
 
     def fit(self, data: Any, validation: Any = None, *, seed: int = 0, report: Report = silent) -> Self:
-        """Train the networks, and keep the features of the labelled examples."""
+        """Train the networks, and keep the features of the labelled examples.
+
+        Args:
+            data: labelled examples.
+            validation: labelled examples for early stopping, or None.
+            seed: root of all randomness.
+            report: told about progress.
+        """
         examples = as_examples(data)
         labels_L = needed_labels(examples, "training")
         self.posterior.fit(data, validation, seed=seed, report=report)
@@ -162,7 +169,7 @@ class NearestNeighbour(BasePosterior):
         return -distances / self.temperature
 
     def features(self, inputs: Array) -> Array:
-        """The features are the embeddings."""
+        """The embeddings are the features themselves."""
         return inputs
 
     def embed(self, data: Any, *, memory: int | str = budget.DEFAULT) -> Array:
@@ -179,7 +186,7 @@ class NearestNeighbour(BasePosterior):
         super().load_state(state)
 
     def untrained(self) -> Self:
-        """A copy that starts anew when it is fitted."""
+        """An untrained copy, whose `fit` starts from the beginning."""
         return type(self)(untrained(self.posterior), self.neighbours, self.temperature)
 
     def on(self, device: str | torch.device) -> Self:

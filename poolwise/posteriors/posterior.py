@@ -110,7 +110,7 @@ class NetworkPosterior:
         Args:
             data: labelled examples, (inputs, labels), or a `Dataset` of (input, label). They are read once: random
                 changes to inputs belong in `Training(augment=...)`.
-            validation: the same, for early stopping.
+            validation: labelled examples for early stopping.
             seed: where initial weights, the order of examples and dropout in training come from.
             report: told about progress.
         """
@@ -173,13 +173,13 @@ class NetworkPosterior:
         self.networks = networks
 
     def untrained(self) -> Self:
-        """A copy that starts anew when it is fitted, also with `warm_start`."""
+        """An untrained copy, whose `fit` starts from the beginning, also with `warm_start`."""
         other = copy.copy(self)
         other.networks, other.outcomes = other._given(), []
         return other
 
     def on(self, device: str | torch.device) -> Self:
-        """A copy on another device, `"auto"` for a GPU if there is one: to send to another machine, or to use there."""
+        """A copy for another device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ..."""
         other = copy.copy(self)
         other._device = choose_device(device)
         other.networks = [other._placed(copy.deepcopy(network)) for network in self.networks]

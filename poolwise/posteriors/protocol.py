@@ -15,13 +15,13 @@ from poolwise.progress import Report, silent
 class Posterior(Protocol):
     """From labelled data to a distribution over models, and from that to predictions.
 
-    Any object with these five methods is a posterior. `BasePosterior` has all but two of them, and
+    Any object with these five methods is a posterior. With `BasePosterior` you write two of them, and
     `poolwise.testing.check_posterior` tests the promises made here.
 
-    Two methods are optional. `on(device)` is a copy of the posterior on another device: it is called before a posterior
-    is sent to another machine. `untrained()` is a copy that has learnt nothing, where `copy.deepcopy` will not do: it
-    is called for the methods that calibrate. One attribute is optional: `embeds_inputs = True` says that `embed`
-    returns nothing but the inputs.
+    Two methods are optional. `on(device)` returns a copy on another device; it is called before a posterior is sent to
+    another machine. `untrained()` returns a copy that is not trained, if `copy.deepcopy` will not do; it is called for
+    the methods that calibrate. One attribute is optional: `embeds_inputs = True` says that `embed` returns the inputs
+    themselves.
 
     Example:
         >>> import poolwise as pw
@@ -30,15 +30,34 @@ class Posterior(Protocol):
     """
 
     def fit(self, data: Any, validation: Any = None, *, seed: int = 0, report: Report = silent) -> Self:
-        """Train on labelled data and return the posterior itself; on the same seed, the result is the same."""
+        """Train on labelled data and return the posterior itself. The same seed gives the same result.
+
+        Args:
+            data: labelled examples.
+            validation: labelled examples for early stopping, or None.
+            seed: root of all randomness.
+            report: called with (stage, done, total) as the work proceeds.
+        """
 
     def predict(
         self, data: Any, *, embeddings: bool = False, memory: int | str = budget.DEFAULT, report: Report = silent
     ) -> Predictions:
-        """`[N, K, C]` predictions, in the order of the data; sample k is the same model for every example."""
+        """`[N, K, C]` predictions, in the order of the data. Sample k is the same model for every example.
+
+        Args:
+            data: examples, with or without labels.
+            embeddings: whether to add `[N, D]` embeddings.
+            memory: working memory, in bytes or as `"2GB"`.
+            report: called with (stage, done, total) as the work proceeds.
+        """
 
     def embed(self, data: Any, *, memory: int | str = budget.DEFAULT) -> Array:
-        """`[N, D]` float32 embeddings, the same that `predict(..., embeddings=True)` adds."""
+        """`[N, D]` float32 embeddings, the same that `predict(..., embeddings=True)` adds.
+
+        Args:
+            data: examples, with or without labels.
+            memory: working memory, in bytes or as `"2GB"`.
+        """
 
     def state(self) -> dict[str, Any]:
         """Everything that `predict` depends on, to be saved."""

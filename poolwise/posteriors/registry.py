@@ -132,17 +132,19 @@ def register(
     parameters: Mapping[str, str] | None = None,
     cost: Callable[..., Cost] | None = None,
 ) -> Callable[[Maker], Maker]:
-    """Register a class, or a function that makes posteriors, under a name.
+    """Register a posterior under a name: a class, or a function that makes one.
 
-    Its arguments `make_model` (or `model`), `training`, `threads`, `seed`, `classes` and `texts` are given by the
-    experiment, if it has them. All others are its own parameters: keys of `[posterior]` in an experiment file.
+    If it has arguments called `make_model` (or `model`), `training`, `threads`, `seed`, `classes` or `texts`, the
+    experiment provides them. All others are its own parameters: keys of `[posterior]` in an experiment file.
 
     Args:
-        name: what to write as `kind`.
+        name: what to write as `kind` in an experiment file.
         summary: what it is, in a line; by default the first line of its docstring.
         paper: where it comes from.
         parameters: what each parameter does, in words.
-        cost: from its own parameters to a `Cost`; by default one training, and one pass per example.
+        cost: a function of its own parameters that returns a `Cost`; by default one training, and one pass per example.
+    Returns:
+        A decorator that leaves the class or function as it is.
 
     Example:
         >>> import poolwise as pw
@@ -168,7 +170,7 @@ def remove(name: str) -> None:
 
 
 def kinds() -> dict[str, PosteriorKind]:
-    """Every posterior of the catalogue by name: what it is, and its parameters.
+    """All posteriors that have a name: what each is, and its parameters.
 
     Example:
         >>> import poolwise as pw

@@ -112,28 +112,28 @@ class Moments:
     cost=lambda samples, **_: Cost(1, samples),
 )
 class SWAG(NetworkPosterior):
-    """One network; sample k is draw k of all its weights, from a Gaussian around the path of SGD.
+    """One network; sample k is draw k of all its weights, from a Gaussian fitted to the path of SGD.
 
-    Statistics of batch normalisation are measured anew for each draw, on the labelled examples. Embeddings are those of
-    the network with the mean weights, `mean`. K networks are kept in memory.
+    Statistics of batch normalisation are measured for each draw, on the labelled examples. Embeddings come from the
+    network with the mean weights, `mean`. K networks are kept in memory.
 
     After `fit`: `networks`, the K samples; `mean`, the network with the mean weights; and `moments`, what was collected
     (not saved).
 
     Args:
         model: a function that makes a new network; or a network, which is copied for training and never changed.
-        samples: K, how many weights are drawn.
+        samples: K, how many sets of weights are drawn.
         snapshots: how many times weights are collected, at least 2.
         every: steps of SGD between two collections; None for an epoch, or 10 steps if that is more.
         learning_rate: the constant learning rate of SGD while weights are collected. The larger it is, the farther
             apart the samples are.
         rank: how many of the last deviations from the mean make the low-rank part of the covariance.
-        scale: what the covariance is multiplied by; 0 is the mean of the weights alone.
-        training: how the network is trained first; its `momentum`, `weight_decay`, `batch_size` and `augment` hold for
-            SGD as well.
+        scale: factor of the covariance; with 0, every sample has the mean weights.
+        training: how the network is trained first. Its `momentum`, `weight_decay`, `batch_size` and `augment` are used
+            while weights are collected, too.
         threads: PyTorch threads to train on; None for what PyTorch is set to.
         warm_start: whether a later `fit` continues from the trained weights of the one before.
-        device: where the networks run.
+        device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
         outputs: what the network returns: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with a check.
 
     Example:
@@ -182,7 +182,7 @@ class SWAG(NetworkPosterior):
 
         Args:
             data: labelled examples.
-            validation: the same, for early stopping of the first training.
+            validation: labelled examples for early stopping of the first training.
             seed: where initial weights, the order of examples, dropout in training, and the drawn weights come from.
             report: told about progress.
         """
@@ -242,7 +242,7 @@ class SWAG(NetworkPosterior):
             self.mean.load_state_dict(state["mean"])
 
     def untrained(self) -> Self:
-        """A copy that starts anew when it is fitted."""
+        """An untrained copy, whose `fit` starts from the beginning."""
         other = super().untrained()
         other._trained, other.networks = self._trained.untrained(), []
         return other

@@ -29,20 +29,22 @@ def mc_dropout(
     outputs: Outputs = "auto",
     report: Report = silent,
 ) -> Predictions:
-    """Predictions of a trained network with dropout layers; sample k drops the same units for every example.
+    """Predictions of a trained network with dropout layers. Posterior sample k drops the same units for every example.
 
     Args:
-        module: the network; afterwards it is as before, on the device and in the mode it was.
+        module: the network. Afterwards it is as before: the same weights, device and mode.
         data: a tensor, an array, tensors by name, a `Dataset` of inputs or of (input, label), or a `DataLoader`.
         samples: K, how many masks.
         seed: where the masks come from.
         embeddings: whether to add what goes into the last layer, for the methods that need embeddings.
         out: a `.npy` file to write the predictions to.
         memory: bytes, or a text such as `"2GB"`: predictions that do not fit half of it go to a mapped file.
-        device: `"auto"` for a GPU if there is one.
+        device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
         outputs: what the network returns: `"logits"`; `"probs"` if it ends in softmax; `"log-probs"`; or `"auto"` for
             logits, with an error if they are probabilities already. One column is taken as the second of two classes.
         report: told about progress.
+    Returns:
+        `[N, K, C]` predictions.
 
     Example:
         >>> import torch, poolwise as pw
@@ -65,7 +67,19 @@ def ensemble(
     outputs: Outputs = "auto",
     report: Report = silent,
 ) -> Predictions:
-    """Predictions of trained networks: sample k is network k. The other arguments are those of `mc_dropout`.
+    """Predictions of trained networks: posterior sample k is network k.
+
+    Args:
+        modules: the networks; afterwards they are as before.
+        data: a tensor, an array, tensors by name, a `Dataset` of inputs or of (input, label), or a `DataLoader`.
+        embeddings: whether to add what goes into the last layers, for the methods that need embeddings.
+        out: a `.npy` file to write the predictions to.
+        memory: bytes, or a text such as `"2GB"`: predictions that do not fit half of it go to a mapped file.
+        device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
+        outputs: what the networks return, as for `mc_dropout`.
+        report: told about progress.
+    Returns:
+        `[N, K, C]` predictions, where K is the number of networks.
 
     Example:
         >>> import torch, poolwise as pw

@@ -10,10 +10,10 @@ from poolwise.predictions.manifest import DTYPES, NAME, PART, Manifest, Shard, c
 
 
 def adopt(folder: str | Path, kind: PredictionKind, layout: PredictionLayout | None = None) -> None:
-    """Describe shards that another program wrote (`part-00000.npy`, `part-00001.npy`, ...) in a manifest.
+    """Write a manifest for shards that another program wrote (`part-00000.npy`, `part-00001.npy`, ...).
 
-    All shards must have the same type, K and C; they may differ in length. The files are read once, for their
-    checksums, and not changed.
+    All shards must have the same type, K and C; they may differ in length. The files are read once, to compute their
+    checksums, and are not changed.
 
     Args:
         folder: the folder that has them.

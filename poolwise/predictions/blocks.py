@@ -19,7 +19,9 @@ _VECTOR = 64  # numbers: a multiple of what any processor takes at a time
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows of the pool, the same whoever made the block: a pass over the pool, `rows` or a loop over predictions.
+    """Some rows of the pool, as log-probabilities and as probabilities.
+
+    However a block was made, the following is true:
 
     - Both tensors are float32, or float64 where float64 is stored, and `probs` is the exponential of `log_probs`.
     - Every number is finite. The logarithm of a probability of 0 is -110 in float32 and -750 in float64, whose
@@ -56,7 +58,14 @@ class Block:
 
     @classmethod
     def empty(cls, n: int, K: int, C: int, dtype: torch.dtype) -> "Block":
-        """Room for n rows."""
+        """A block with room for n rows.
+
+        Args:
+            n: how many rows.
+            K: posterior samples.
+            C: classes.
+            dtype: the type to compute in.
+        """
         return cls(*torch.empty(3, n, K, C, dtype=dtype))
 
     def first(self, n: int) -> "Block":
@@ -64,7 +73,7 @@ class Block:
         return Block(self.log_probs[:n], self.probs[:n], self.raw[:n])
 
     def load(self, stored: Tensor, kind: PredictionKind, check_n: Array | None) -> "Block":
-        """A block of stored rows: around them if they need no conversion, which saves a pass, else in this memory.
+        """A block of stored rows: the rows themselves if they need no conversion, else this block, filled with them.
 
         Args:
             stored: `[n, K, C]` numbers.

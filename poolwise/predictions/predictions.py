@@ -21,11 +21,11 @@ from poolwise.predictions.sources import Source, array_source
 class Predictions(PoolReader):
     """Predictions `[N, K, C]`: N pool points, K posterior samples, C classes.
 
-    Make them with `from_log_probs`, `from_probs`, `from_logits` or `open`; what the numbers are is never guessed.
-    Sample k must be the same draw of the parameters for every point.
+    Make them with `from_log_probs`, `from_probs`, `from_logits` or `open`: what the numbers are is never guessed.
+    Sample k must be the same model for every point.
 
-    The values are read where they are; nothing is copied or converted as a whole. Computing is in float32, or in
-    float64 where float64 is stored. `Block` says exactly how stored numbers become log-probabilities and
+    Values are read where they are stored, in blocks; the whole is never copied or converted. Computing is in float32,
+    or in float64 where float64 is stored. `Block` says exactly how stored numbers become log-probabilities and
     probabilities: float16 is renormalised, and the logarithm of 0 becomes -110 (-750 in float64).
 
     They behave like an array along the points: `len(p)`, `p.shape`, `p[10:20]`, `p[[3, 1]]`, `p[mask]`, and `p[7]`,
@@ -80,9 +80,9 @@ class Predictions(PoolReader):
             embeddings: `[N, D]` features of the pool points, for the methods that need them.
             labelled_embeddings: `[L, D]` features of the points that are labelled already.
             ids: `[N]` names of the points, which a batch then shows.
-            layout: order of the axes: `"NKC"` (the default), `"KNC"` or `"NCK"`. A `LayoutWarning` says so if the shape
-                makes the default unlikely; naming the layout ends the doubt.
-            validate: check all values now; if False, the first pass over the pool checks them as it reads them.
+            layout: order of the axes: `"NKC"` (the default), `"KNC"` or `"NCK"`. If the shape makes the default
+                unlikely, there is a `LayoutWarning`; name the layout to avoid it.
+            validate: whether to check all values now; if False, the first pass over the pool checks them.
 
         Example:
             >>> import numpy as np, poolwise as pw
@@ -148,22 +148,23 @@ class Predictions(PoolReader):
         validate: bool = True,
         verify: bool = False,
     ) -> Self:
-        """Predictions in a file or in a folder of shards, read where they are and never loaded whole.
+        """Open predictions in a file or in a folder of shards.
 
-        `.npy` files are mapped and shards are read in parts. The columns of `.parquet`, `.arrow` and `.feather` files
-        are unpacked once, to a temporary file. `.npz` and `.pt` files are loaded, without running code.
+        `.npy` files are mapped and shards are read in parts: neither is loaded whole. The columns of `.parquet`,
+        `.arrow` and `.feather` files are unpacked once, to a temporary file. `.npz` and `.pt` files are loaded, without
+        running code.
 
         Args:
             path: the file, or a folder with a manifest or with Parquet or Arrow files only.
-            kind: `"log-probs"` (the default), `"probs"` or `"logits"`; a manifest knows it.
-            layout: order of the axes in the file, `"NKC"` by default; a manifest knows it.
+            kind: `"log-probs"` (the default), `"probs"` or `"logits"`. Leave it out if there is a manifest.
+            layout: order of the axes in the file, `"NKC"` by default. Leave it out if there is a manifest.
             key: which array of an `.npz` or `.pt`, or which column, where there is more than one.
             samples: K, where the K·C numbers of a point are one flat list.
             embeddings: an array or the path of a file; by default those in the folder, if there are any.
-            labelled_embeddings: likewise.
+            labelled_embeddings: likewise, for the points that are labelled already.
             ids: `[N]` names of the points; by default those in the folder, if there are any.
-            validate: check all values now, in one streaming pass; if False, the first pass over the pool does it.
-            verify: compare shards with their checksums, which reads all of them.
+            validate: whether to check all values now, in one pass; if False, the first pass over the pool checks them.
+            verify: whether to compare shards with their checksums, which reads all of them.
 
         Example:
             >>> import numpy as np, pathlib, tempfile, poolwise as pw
@@ -216,7 +217,12 @@ class Predictions(PoolReader):
     def with_embeddings(
         self, embeddings: ArrayOrTensor | None = None, labelled_embeddings: ArrayOrTensor | None = None
     ) -> "Predictions":
-        """The same predictions with other embeddings; None keeps the present ones."""
+        """The same predictions with other embeddings.
+
+        Args:
+            embeddings: `[N, D]` features of the points; None keeps the present ones.
+            labelled_embeddings: `[L, D]` features of the points that are labelled already; None keeps the present ones.
+        """
         other = copy(self)
         other.embeddings, other.labelled_embeddings = _check_embeddings(
             self.embeddings if embeddings is None else embeddings,
@@ -226,13 +232,21 @@ class Predictions(PoolReader):
         return other
 
     def with_ids(self, ids: Sequence[str]) -> "Predictions":
-        """The same predictions with names of the points, one per point."""
+        """The same predictions with other names of the points.
+
+        Args:
+            ids: `[N]` names, one per point.
+        """
         other = copy(self)
         other.ids = as_ids(ids, len(self))
         return other
 
     def moved_to(self, source: Source) -> "Predictions":
-        """The same predictions, read from another place."""
+        """The same predictions, read from another place.
+
+        Args:
+            source: where the numbers are now.
+        """
         other = copy(self)
         other._source = source
         return other
@@ -242,7 +256,7 @@ class Predictions(PoolReader):
         """`[N, K, C]` log-probabilities as a NumPy array, as `Block` describes them.
 
         Float32 or float64 log-probabilities in memory or in a mapped file are not copied: the array is a read-only view
-        of them, for all points or for a slice such as `p[10:20]`. A copy is made where -inf has to be replaced.
+        of all points, or of a slice such as `p[10:20]`. Where -inf has to be replaced, a copy is made.
         """
         return as_numpy(self, "log_probs")
 
@@ -277,7 +291,11 @@ class Predictions(PoolReader):
         return other
 
     def take(self, indices_n: Array) -> "Predictions":
-        """The points at some positions, as predictions of their own; the numbers are not copied."""
+        """The points at some positions, as predictions of their own; the numbers are not copied.
+
+        Args:
+            indices_n: the positions.
+        """
         return self[indices_n]
 
 

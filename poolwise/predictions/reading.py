@@ -69,9 +69,9 @@ class PoolReader:
             yield block
 
     def blocks(self, memory: int | str = budget.DEFAULT) -> Iterator[tuple[slice, Block]]:
-        """The points in order, in blocks of memory of their own, with the rows that each has.
+        """Read the points in order, block by block. Each block has memory of its own and can be kept.
 
-        Values that were not checked before are checked.
+        Values are checked, unless an earlier pass has done so.
 
         Args:
             memory: the memory budget that decides how long a block is, in bytes or as `"500MB"`.
@@ -98,12 +98,12 @@ class PoolReader:
 
     @property
     def on_disk(self) -> bool:
-        """Whether a row that is read again comes from a file of this machine."""
+        """Whether rows are read from a file on this machine."""
         return bool(self._source.where) and not is_remote(self._source)
 
     @property
     def row_bytes(self) -> int:
-        """Bytes that one row takes in working precision."""
+        """Bytes per row while computing."""
         _, K, C = self.shape
         return K * C * (8 if self.dtype == torch.float64 else 4)
 
@@ -119,9 +119,9 @@ class PoolReader:
         The first complete pass also checks the values.
 
         Args:
-            kernel: from a block of rows to the result that is wanted. Each row's part must depend on that row only, so
-                that no result depends on the size of a block. Blocks are reused, since fresh memory costs more than the
-                arithmetic on it: the result must not be a view of one, and only `probs` may be overwritten.
+            kernel: a function from a block of rows to a result. What it says about a row must depend on that row only,
+                so that no result depends on the size of a block. The memory of blocks is reused: the result must not
+                be a view of a block, and only `probs` may be overwritten.
             memory: working memory to stay within, in bytes.
             report: told about progress.
             stage: what to call the pass.
@@ -145,14 +145,23 @@ class PoolReader:
         self._checked = True
 
     def rows(self, indices_n: Array) -> Block:
-        """The rows at some positions of the pool, in the order asked for."""
+        """The rows at some positions of the pool, as one block.
+
+        Args:
+            indices_n: the positions, in the order in which the rows are wanted.
+        """
         block = Block.empty(len(indices_n), *self.shape[1:], self.dtype)
         positions_n = indices_n + self._rows.start if isinstance(self._rows, slice) else self._rows[indices_n]
         block.fill(self._source.at(positions_n), self._kind, None)
         return block
 
     def check(self, memory: int = budget.DEFAULT, report: Report = silent) -> None:
-        """Check every value in one streaming pass, unless an earlier pass did."""
+        """Check every value in one pass, unless an earlier pass has done so.
+
+        Args:
+            memory: working memory to stay within, in bytes.
+            report: told about progress.
+        """
         if not self._checked:
             with one_thread_an_operation():
                 for _ in self.scan(lambda block: None, memory, report, "checking the pool"):

@@ -23,17 +23,17 @@ SHARD_BYTES = 1 << 26
 
 
 class ShardWriter:
-    """Writes a folder of shards, or resumes one that is unfinished. Use it as a context, in one process at a time.
+    """Writes a folder of shards, or resumes one that is unfinished. Use it in a `with` block, in one process at a time.
 
-    A shard is written to the side, synced and renamed, and then recorded in the manifest: whatever happens, what the
-    manifest names is complete. Shards may come in any order, and `missing` says which are left.
+    A shard is written under another name, synced and renamed, and then recorded in the manifest. So the shards that the
+    manifest names are always complete, also after a crash. They may be written in any order; `missing` lists the rest.
 
     Args:
-        folder: where to write; made if it is not there.
+        folder: where to write; it is made if it does not exist.
         shape: `(N, K, C)` of all shards together.
         kind: what the numbers are: `"log-probs"`, `"probs"` or `"logits"`.
         dtype: the type to store them in: `"float16"`, `"float32"` or `"float64"`.
-        rows_per_shard: how many points go into one file; None for about 64 MB, or for what the folder has.
+        rows_per_shard: how many points go into one file; None for about 64 MB, or for the number in an existing folder.
         embeddings: D, if `[N, D]` embeddings are written as well.
         ids: `[N]` names of the points, such as file names.
 
@@ -107,7 +107,11 @@ class ShardWriter:
         return [number for number, shard in enumerate(self._manifest.shards) if shard.sha256 is None]
 
     def rows(self, number: int) -> slice:
-        """Positions of the points of a shard."""
+        """Positions of the points of a shard.
+
+        Args:
+            number: which shard.
+        """
         starts = self._manifest.starts
         return slice(int(starts[number]), int(starts[number + 1]))
 
@@ -124,7 +128,11 @@ class ShardWriter:
             self.enter(number, self.shard_file(number).write(values_n_K_C, embeddings_n_D))
 
     def shard_file(self, number: int) -> ShardFile:
-        """The file of a shard, for another process to write and for this one to `enter`."""
+        """The file of a shard: another process can write it, and this one then records it with `enter`.
+
+        Args:
+            number: which shard.
+        """
         manifest, rows = self._manifest, self.rows(number)
         width = manifest.embeddings
         return ShardFile(
@@ -137,7 +145,7 @@ class ShardWriter:
         )
 
     def enter(self, number: int, shard: Shard) -> None:
-        """Record a shard that is written in the manifest.
+        """Record in the manifest a shard that was written.
 
         Args:
             number: which shard.
@@ -153,7 +161,7 @@ class ShardWriter:
 
     @contextmanager
     def saying_what_is_complete(self) -> Iterator[None]:
-        """Add to an error of a file how many shards are complete."""
+        """Within this context, errors of files also say how many shards are complete."""
         try:
             yield
         except FileError as error:
@@ -163,7 +171,7 @@ class ShardWriter:
             ) from error
 
     def tidy(self) -> None:
-        """Remove what was being written when a process was killed. Nobody may be writing."""
+        """Remove the files that a killed process left half written. No other process may be writing."""
         remove_unfinished(self._folder)
 
     def _must_be_open(self) -> None:

@@ -78,7 +78,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A report on runs.
+    """A report on the runs of one or more experiments.
 
     Attributes:
         source: where the runs are.
@@ -86,7 +86,7 @@ class Report:
         sections: one for each setting.
         overview: all settings together, or None.
         damaged: what could not be read and was left out, one message each.
-        accuracies: for which the labels needed were asked for.
+        accuracies: the accuracies for which the report says how many labels they take.
 
     Example:
         >>> report = Report(Path("runs"), [], [], None, damaged=["runs/mine/rounds.jsonl is damaged"])
@@ -102,7 +102,7 @@ class Report:
     accuracies: tuple[float, ...] = ()
 
     def verdict_lines(self) -> list[str]:
-        """What came out, in a few lines of text."""
+        """The results, in a few lines of text."""
         lines = []
         for section in self.sections:
             if len(self.sections) > 1:
@@ -130,13 +130,13 @@ def setting_name(setting: Setting) -> str:
 
 
 def make_report(runs: Path, accuracies: Sequence[float] = ()) -> Report:
-    """Read runs and work out everything that a report says. Needs the extra `poolwise[plot]`.
+    """Read runs and compute everything that a report says. Needs the extra `poolwise[plot]`.
 
     A run that is damaged is left out and listed in `Report.damaged`. If none can be read, that is an error.
 
     Args:
         runs: folder with runs at any depth, as experiments write them, or an archive of runs (`.csv.gz`).
-        accuracies: for which the labels needed are wanted; a few round ones by default.
+        accuracies: say how many labels each method needs for these accuracies; by default a few round ones.
 
     Example:
         >>> from poolwise.experiments import Config, execute_all
@@ -174,7 +174,7 @@ def write_report(runs: Path, out: Path, accuracies: Sequence[float] = ()) -> Pat
     Args:
         runs: folder with runs at any depth, as experiments write them, or an archive of runs (`.csv.gz`).
         out: folder for the page, `index.html`, and for its figures (PNG) and tables (CSV); made if it is missing.
-        accuracies: for which the labels needed are wanted; a few round ones by default.
+        accuracies: say how many labels each method needs for these accuracies; by default a few round ones.
     Returns:
         Where the page is.
 

@@ -35,7 +35,12 @@ def _score(x: ArrayOrTensor | Predictions, pool: Predictions, kernel: Kernel) ->
 
 
 def bald(x: ArrayOrTensor | Predictions) -> Array | Tensor:
-    """Mutual information between label and posterior sample, `[N]`, in nats (Houlsby et al. 2011).
+    """BALD: mutual information between the label and the posterior sample, in nats (Houlsby et al. 2011).
+
+    Args:
+        x: `[N, K, C]` log-probabilities of the pool, or a `Predictions` object.
+    Returns:
+        `[N]` scores, each between 0 and `ln min(K, C)`.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -47,7 +52,12 @@ def bald(x: ArrayOrTensor | Predictions) -> Array | Tensor:
 
 
 def entropy(x: ArrayOrTensor | Predictions) -> Array | Tensor:
-    """Entropy of the averaged prediction, `[N]`, in nats.
+    """Entropy of the averaged prediction, in nats.
+
+    Args:
+        x: `[N, K, C]` log-probabilities of the pool, or a `Predictions` object.
+    Returns:
+        `[N]` scores, each between 0 and `ln C`.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -59,7 +69,14 @@ def entropy(x: ArrayOrTensor | Predictions) -> Array | Tensor:
 
 
 def conditional_entropy(x: ArrayOrTensor | Predictions) -> Array | Tensor:
-    """Average entropy of the samples' predictions, `[N]`, in nats: the part that no amount of labels removes.
+    """Entropy of each posterior sample's prediction, averaged over the samples, in nats.
+
+    `entropy` is the sum of this and of `bald`. This part would stay even if the right sample were known.
+
+    Args:
+        x: `[N, K, C]` log-probabilities of the pool, or a `Predictions` object.
+    Returns:
+        `[N]` scores, each between 0 and `ln C`.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -71,7 +88,12 @@ def conditional_entropy(x: ArrayOrTensor | Predictions) -> Array | Tensor:
 
 
 def least_confidence(x: ArrayOrTensor | Predictions) -> Array | Tensor:
-    """One minus the probability of the most likely class of the averaged prediction, `[N]`.
+    """One minus the probability of the most likely class, of the averaged prediction.
+
+    Args:
+        x: `[N, K, C]` log-probabilities of the pool, or a `Predictions` object.
+    Returns:
+        `[N]` scores, each between 0 and `1 - 1 / C`.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -83,7 +105,12 @@ def least_confidence(x: ArrayOrTensor | Predictions) -> Array | Tensor:
 
 
 def margin(x: ArrayOrTensor | Predictions) -> Array | Tensor:
-    """One minus the lead of the most likely class over the second, of the averaged prediction, `[N]`.
+    """One minus the lead of the most likely class over the second, of the averaged prediction.
+
+    Args:
+        x: `[N, K, C]` log-probabilities of the pool, or a `Predictions` object.
+    Returns:
+        `[N]` scores, each between 0 and 1; 1 for a tie.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -95,11 +122,14 @@ def margin(x: ArrayOrTensor | Predictions) -> Array | Tensor:
 
 
 def epig(x: ArrayOrTensor | Predictions, targets: Targets) -> Array | Tensor:
-    """Mean information about the labels of target points `[R, K, C]`, `[N]`, in nats (Bickford Smith et al. 2023).
+    """EPIG: information about the labels of target points, averaged over them, in nats (Bickford Smith et al. 2023).
 
     Args:
-        x: the pool.
-        targets: predictions of the target points by the same K samples: an array, a file, or a `Predictions` object.
+        x: `[N, K, C]` log-probabilities of the pool, or a `Predictions` object.
+        targets: `[R, K, C]` log-probabilities of the target points by the same K samples: an array, a file, or a
+            `Predictions` object.
+    Returns:
+        `[N]` scores.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -112,12 +142,15 @@ def epig(x: ArrayOrTensor | Predictions, targets: Targets) -> Array | Tensor:
 
 
 def smocu(x: ArrayOrTensor | Predictions, targets: Targets, softness: float = 10.0) -> Array | Tensor:
-    """Expected fall of the cost of uncertainty at target points `[R, K, C]`, `[N]` (Zhao et al. 2021).
+    """SMOCU: expected fall of the cost of uncertainty at target points (Zhao et al. 2021).
 
     Args:
-        x: the pool.
-        targets: predictions of the target points by the same K samples: an array, a file, or a `Predictions` object.
-        softness: how closely the soft maximum follows the maximum.
+        x: `[N, K, C]` log-probabilities of the pool, or a `Predictions` object.
+        targets: `[R, K, C]` log-probabilities of the target points by the same K samples: an array, a file, or a
+            `Predictions` object.
+        softness: how closely the soft maximum follows the true one; larger is closer.
+    Returns:
+        `[N]` scores.
 
     Example:
         >>> import numpy as np, poolwise as pw

@@ -62,7 +62,9 @@ class Prefilter:
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics:
-    """What a selection knows about itself. Two are equal if all but the time is.
+    """How a selection went: what it gained, what it compared, how long it took.
+
+    Two diagnostics are equal if all but the time is equal.
 
     Attributes:
         ceiling: `ln K`: the most that any batch can tell about which of the K posterior samples is right, in nats.
@@ -78,8 +80,8 @@ class Diagnostics:
         prefilter: what a prefilter left out and could have cost; None where there was none.
         traffic: what was moved between machines; None where the predictions are on this one.
         features: which features a learner gave to the method: `"network"`, `"fixed"`, `"array"` or `"function"`, and
-            why, if that was not what the method prefers. None where it read none, or there was no learner.
-        notes: what the method chose by itself, each in a line, such as the temperature of `uherding`.
+            why, if the method prefers another kind. None if it read no features, or if there was no learner.
+        notes: settings that the method chose by itself, one per line, such as the temperature of `uherding`.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -166,7 +168,7 @@ class Batch(PickedPoints):
     Attributes:
         indices: `[B]` int64 positions in the pool, in picking order.
         scores: `[B]` float64 gain of each pick when it was made.
-        diagnostics: what the selection knows about itself.
+        diagnostics: how the selection went, see `Diagnostics`.
         method: how the points were selected.
         ids: `[B]` names of the picks, where the predictions have names; else None.
 

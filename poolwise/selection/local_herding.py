@@ -40,7 +40,7 @@ _GRAIN = 2.0**-36
 
 @method(
     "local-herding",
-    summary="Undecided points that bring a label nearer to as many other undecided points as possible.",
+    summary="Points that bring a label nearer to as many undecided points as possible.",
     formula="greedy max of Σ_j u_j max_{i∈S∪L} exp(-|x_i - x_j|² / 2 d_j²), "
     "u = 1 - margin, d_j = min_{l∈L} |x_l - x_j|, x of length one",
     paper="Poolwise; after Bae, Oliveira, Sutherland: Uncertainty Herding, ICLR 2025",

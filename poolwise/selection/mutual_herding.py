@@ -31,7 +31,7 @@ from poolwise.selection.task import Picks, Task
 
 @method(
     "mutual-herding",
-    summary="Undecided points, each by how much nearer it brings a label to other undecided points.",
+    summary="Undecided points that bring a label nearer to as many other undecided points as possible.",
     formula="greedy max of Σ_j u_j max_{i∈S} u_i max(0, exp(-|x_i - x_j|² / 2 d_j²) - exp(-½)), "
     "u = 1 - margin, d_j = min_{l∈L} |x_l - x_j|, x of length one",
     paper="Poolwise; after Bae, Oliveira, Sutherland: Uncertainty Herding, ICLR 2025",

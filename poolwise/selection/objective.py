@@ -15,11 +15,11 @@ EVALUATION_HELP = "'lazy' refines only points that could win; 'full' refines eve
 
 
 class GreedyObjective(ABC):
-    """A function of a growing batch, seen through the gains of single points.
+    """A method that picks greedily: base class of your own, with three methods to write.
 
-    A subclass says what each point would gain at first (`start`), what some points gain now (`gains`), and what a pick
-    changes (`add`). `pick` then selects the batch greedily. As long as gains never grow as the batch grows, most of
-    them are never computed. Points are positions in `task.predictions`.
+    `start` gives the gain of every point while nothing is picked, `gains` the gains of some points now, and `add` takes
+    note of a pick. `pick` then selects the batch greedily. If gains never grow as the batch grows, most of them are
+    never computed. Points are positions in `task.predictions`.
 
     A subclass can be used as a method as it is, and registered with `poolwise.method`. The keyword-only parameters of
     its constructor are the parameters of the method, and it has the parameter `evaluation` as well.
@@ -29,12 +29,12 @@ class GreedyObjective(ABC):
 
     Attributes:
         shrinking: whether gains never grow as the batch grows. If False, every gain is computed anew at every pick.
-        floor: a gain that none can be below, such as 0. Points whose bound is as low need no work.
+        floor: the smallest possible gain, such as 0. Points whose bound is as low as this need no work.
         rounding: how far rounding may move a gain, as a share of the largest one at the start. Points that are closer
             than this are compared by gains that are computed for each alone. None if the subclass sets `slack` itself.
-        slack: the same as a number.
+        slack: the same as a number in the units of the gains.
         embedded: whether gains depend on embeddings too. If False, points with equal predictions are equal.
-        points: how many points `start` gives gains of; all of `task.predictions`, if the subclass does not change it.
+        points: how many points `start` gives gains of; all of `task.predictions` unless the subclass changes it.
         negligible: what rounding may leave of a gain that has fallen to the floor.
         current: whether the bounds that `update` returned last are the gains of all points.
         pairs: how many pairs of points were compared so far, for the diagnostics.
@@ -74,22 +74,32 @@ class GreedyObjective(ABC):
 
     @abstractmethod
     def start(self) -> Array:
-        """`[N]` gains given no picks, or upper bounds of them. Called once, before anything else."""
+        """`[N]` gains while nothing is picked, or upper bounds of them. Called once, before anything else."""
 
     @abstractmethod
     def gains(self, indices_n: Array) -> Array:
-        """`[n]` gains of some points given the picks so far."""
+        """`[n]` gains of some points given the picks so far.
+
+        Args:
+            indices_n: the points.
+        """
 
     @abstractmethod
     def add(self, index: int) -> None:
-        """Take note of a pick."""
-
-    def pick(self, evaluation: Evaluation = "lazy", tolerance: float | None = None) -> Picks:
-        """The batch.
+        """Take note of a pick.
 
         Args:
-            evaluation: `"lazy"` or `"full"`; the picks are the same.
-            tolerance: gains up to this count as nothing, and a batch that gets there is saturated; `floor` by default.
+            index: the point that was picked.
+        """
+
+    def pick(self, evaluation: Evaluation = "lazy", tolerance: float | None = None) -> Picks:
+        """Select the batch.
+
+        Args:
+            evaluation: `"lazy"` computes only the gains that matter, `"full"` all of them; the picks are the same.
+            tolerance: the gain up to which a pick counts as worthless; `floor` by default.
+        Returns:
+            The picks. They say where the batch was saturated: from where on every gain was within the tolerance.
         """
         size, report = self.task.batch_size, self.task.report
         nothing = self.floor if tolerance is None else tolerance
@@ -98,31 +108,32 @@ class GreedyObjective(ABC):
     # What follows can be left as it is. It is for objectives that know better bounds or a cheaper way.
 
     def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
-        """Better bounds of some points given the picks so far, for a moderate amount of work.
+        """Better bounds of some points given the picks so far, with a moderate amount of work.
 
         Args:
             indices_n: points in the order of their bounds, largest first.
         Returns:
-            `[m]` those of the points that were refined, the first among them; `[m]` their bounds; and `[m]` whether
-            each is now the exact gain. Repeated calls reach the exact gain of every point.
+            Three arrays `[m]`: the points that were refined, the first of `indices_n` among them; their bounds; and
+            whether each bound is now the exact gain. Repeated calls must reach the exact gain of every point.
         """
         return indices_n, self.gains(indices_n), np.ones(len(indices_n), bool)
 
     def contest(self, indices_n: Array, bounds_n: Array, least: float | Array) -> tuple[Array, Array, Array]:
-        """Better bounds of points that could be picked, as long as that matters.
+        """Better bounds of the points that could be picked next, until it is clear which of them is.
 
         Args:
             indices_n: points.
             bounds_n: `[n]` bounds of their gains.
-            least: nothing more need be known of points below it. A number rises with the best gain that is found: only
-                the winner matters. An array has one for each point, and each must be known or below it.
+            least: the gain below which a point does not matter any more. A single number rises to the best gain that
+                is found, since only the winner matters. An array has one number per point: refine each point until
+                its gain is exact or its bound is below its number.
         Returns:
-            The same as `refine`; and bounds of other points, if they have become known on the way.
+            The same as `refine`. Better bounds of other points, found on the way, may be among them.
         """
         return self.refine(indices_n[np.argsort(-bounds_n)])
 
     def expect(self, indices_n: Array) -> None:
-        """Be told which points will probably be refined next, so that they can be prepared together.
+        """Prepare points that will probably be refined next, all at once.
 
         Args:
             indices_n: points in the order in which they will probably be asked for.
@@ -130,11 +141,19 @@ class GreedyObjective(ABC):
         return
 
     def judge(self, index: int) -> float:
-        """The exact gain of one point, computed for it alone."""
+        """The exact gain of one point, computed for it alone.
+
+        Args:
+            index: the point.
+        """
         return float(self.gains(np.array([index]))[0])
 
     def content(self, indices_n: Array) -> Array:
-        """`[n, F]` the numbers that the gains depend on, for recognising equal points."""
+        """`[n, F]` the numbers that the gains depend on: points with equal numbers are equal.
+
+        Args:
+            indices_n: the points.
+        """
         predictions = self.task.predictions
         rows_n_KC = predictions.rows(indices_n).log_probs.flatten(1).numpy()
         if predictions.embeddings is None or not self.embedded:

@@ -30,21 +30,21 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A selection method, and everything that is known about it.
+    """A selection method: what it is, what it needs, its parameters.
 
     Attributes:
         name: what to pass as `method=`.
         summary: what it is, in a line.
         formula: what it maximises or samples from.
         paper: where it comes from.
-        needs: what it uses of `"predictions"`, `"embeddings"`, `"labelled_embeddings"`, `"labelled_predictions"`,
-            `"labels"`, `"held_out_predictions"` and `"held_out_labels"`; `"labels if calibrate"` and
-            `"embeddings if kernel=product"` depend on a parameter.
+        needs: its inputs, among `"predictions"`, `"embeddings"`, `"labelled_embeddings"`, `"labelled_predictions"`,
+            `"labels"`, `"held_out_predictions"` and `"held_out_labels"`. A need may depend on a parameter:
+            `"labels if calibrate"`, `"embeddings if kernel=product"`.
         parameters: its own parameters by name.
         stochastic: whether the seed changes the batch.
         function: what selects: a function, or a subclass of `GreedyObjective`.
-        bound: from a task and the method's parameters to `[N]` numbers that no gain of a point is above, whatever was
-            picked; or None.
+        bound: a function from a task and the method's parameters to `[N]` upper bounds of the gains, which hold
+            whatever was picked; or None.
         features: which embeddings it prefers where a learner provides them: `"network"` or `"fixed"`.
 
     Example:
@@ -90,16 +90,16 @@ class Method:
 
     @property
     def reference(self) -> str:
-        """A text by which another process finds it: its name, or `"package.module:function"`.
+        """What another process can find the method by: its name, or `"package.module:function"`.
 
-        For a function that cannot be found again, such as a lambda, it is a description that `find` refuses.
+        A function without such a name, such as a lambda, gets a description, which cannot be looked up.
         """
         if self.home.startswith(_OWN):
             return self.name
         return f"{self.home}:{getattr(self.function, '__qualname__', f'<{type(self.function).__qualname__}>')}"
 
     def parameter(self, name: str) -> Parameter:
-        """The parameter of that name; an old name works, with a warning."""
+        """The parameter of that name. A former name works too, with a warning."""
         if name == "engine" and name not in self.parameters and "evaluation" in self.parameters:
             warnings.warn(
                 "the parameter engine is called evaluation now: write evaluation='lazy' or evaluation='full'.",
@@ -113,7 +113,13 @@ class Method:
         return self.parameters[name]
 
     def check(self, given: Mapping[str, object]) -> dict[str, object]:
-        """The given parameters, each known and of the right kind."""
+        """Check parameters, and return them under their present names.
+
+        Args:
+            given: the parameters by name.
+        Raises:
+            ParameterError: if one is unknown, missing, given twice or of the wrong kind.
+        """
         checked: dict[str, object] = {}
         for name, value in given.items():
             parameter = self.parameter(name)
@@ -126,7 +132,11 @@ class Method:
         return checked
 
     def inputs(self, given: Mapping[str, object]) -> set[str]:
-        """What it uses with these parameters."""
+        """The inputs that it needs with these parameters.
+
+        Args:
+            given: the parameters by name; the others have their defaults.
+        """
         values = {**{name: own.default for name, own in self.parameters.items()}, **given}
         return used(self.needs, values)
 
@@ -158,24 +168,24 @@ def method(
 ) -> Callable[[Function], Function]:
     """Register a function, or a subclass of `GreedyObjective`, as a selection method.
 
-    The function takes a `Task`, or the predictions, or the predictions and the batch size. It returns `Picks`, the
-    positions of its picks, or one score for each point, of which the largest are taken. Its keyword-only parameters
-    become parameters of the method.
+    The function takes a `Task`, or the predictions, or the predictions and the batch size. It returns one of three
+    things: `Picks`, the positions of its picks, or one score per point, of which the largest are taken. Its
+    keyword-only parameters become parameters of the method.
 
     Args:
         name: what to pass as `method=`; no built-in method may have it.
         summary: what it is, in a line; by default the first line of the docstring.
         formula: what it maximises or samples from.
         paper: where it comes from.
-        needs: what it uses of `"predictions"`, `"embeddings"`, `"labelled_embeddings"`, `"labelled_predictions"`,
-            `"labels"`, `"held_out_predictions"` and `"held_out_labels"`. `"labels if calibrate"` says that it does so
-            if the parameter `calibrate` is true, and `"embeddings if kernel=product"` if `kernel` is `"product"`.
+        needs: its inputs, among `"predictions"`, `"embeddings"`, `"labelled_embeddings"`, `"labelled_predictions"`,
+            `"labels"`, `"held_out_predictions"` and `"held_out_labels"`. `"labels if calibrate"` means: if the
+            parameter `calibrate` is true. `"embeddings if kernel=product"` means: if `kernel` is `"product"`.
         stochastic: whether the seed changes the batch.
         parameters: what each of its parameters does; by default what the docstring says under `Args:`.
-        bound: from a task and the method's parameters to `[N]` numbers that no gain of a point is ever above. It lets
-            prefilters such as `candidates="top:100000"` report what they could have cost.
-        features: which embeddings it prefers, where a learner provides them and its user does not choose: `"network"`
-            (what goes into the last layer of the trained network) or `"fixed"` (features of the data alone).
+        bound: a function from a task and the method's parameters to `[N]` upper bounds of the gains, which hold
+            whatever was picked. With it, prefilters such as `candidates="top:100000"` report what they could have cost.
+        features: the kind of embeddings that it prefers, where a learner has both: `"network"` (what goes into the last
+            layer of the trained network) or `"fixed"` (features of the data alone).
     Returns:
         A decorator that leaves the function as it is.
 
@@ -213,7 +223,7 @@ def method(
 def methods() -> dict[str, Method]:
     """Every selection method by name: what it is, what it needs, its parameters.
 
-    Methods of installed packages are among them. One that cannot be imported is left out, with a `PluginWarning`.
+    Methods of installed packages are included. One that cannot be imported is left out, with a `PluginWarning`.
 
     Example:
         >>> import poolwise as pw

@@ -78,19 +78,19 @@ def select(
             `"package.module:function"`. See `poolwise.method` for what a function takes and returns.
         seed: root of all randomness; the same seed gives the same batch.
         candidates: restrict the choice: a share drawn at random such as `"10%"`, a number, or positions. Or a
-            prefilter, `"top:100000"` (the points with the largest bounds) or `"sample:100000"`, after which
-            `diagnostics.prefilter` says how much gain the points left out could have added at most, and a
-            `PrefilterWarning` if that is not 0.
+            prefilter: `"top:100000"` (the points with the largest bounds) or `"sample:100000"`. `diagnostics.prefilter`
+            then says how much gain the points left out could have added at most. If that is not 0, there is a
+            `PrefilterWarning`.
         exclude: positions that must not be chosen, such as those of the points that are labelled already.
         embeddings: `[N, D]` features of the pool, for the methods that need them.
         labelled_embeddings: `[L, D]` features of the points that are labelled already.
         labelled_predictions: `[L, K, C]` log-probabilities of those points, or a `Predictions` object.
         labels: `[L]` their classes, as numbers from 0 to C - 1.
         held_out_predictions: `[H, K, C]` log-probabilities of some labelled points by a model that was trained without
-            them, as in cross-validation, for the methods that calibrate. `[0, K, C]` says that there are none.
+            them, as in cross-validation, for the methods that calibrate. Pass `[0, K, C]` if there are none.
         held_out_labels: `[H]` the classes of those points.
         memory: working memory beside the input, in bytes or as `"500MB"`; no result depends on it.
-        information: whether to estimate the joint information of the batch; by default unless it would take long.
+        information: whether to estimate the joint information of the batch; None does so unless it would take long.
         report: called with (stage, done, total) as the work proceeds.
         parameters: the method's own parameters.
     Returns:

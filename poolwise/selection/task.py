@@ -18,7 +18,7 @@ from poolwise.seeding import stream
 
 @dataclass(frozen=True)
 class Task:
-    """Choose `batch_size` of the points of `predictions`.
+    """What a method is asked to do: choose `batch_size` of the points of `predictions`.
 
     Attributes:
         predictions: the points to choose from.
@@ -32,7 +32,7 @@ class Task:
         labelled_predictions: `[L, K, C]` predictions of those points, or None.
         held_out_predictions: `[H, K, C]` predictions of some labelled points by a model that was trained without them,
             or None.
-        held_out_labels: `[H]` classes of those, or None; none at all if no point could be held out.
+        held_out_labels: `[H]` classes of those points, or None. H is 0 if no point could be held out.
 
     Example:
         >>> import numpy as np, poolwise as pw
@@ -56,7 +56,7 @@ class Task:
 
     @property
     def pool(self) -> Predictions:
-        """All points, also those that may not be chosen. Picks are never positions in it: see `Picks`."""
+        """The whole pool, with the points that may not be chosen. Picks are positions in `predictions`, not in it."""
         return self.predictions if self.whole is None else self.whole
 
     @property
@@ -73,7 +73,11 @@ class Task:
         return self.embeddings[:0] if known is None else known
 
     def generator(self, *names: str | int) -> np.random.Generator:
-        """The random stream of that name. It depends on the seed and the name only."""
+        """A random generator that depends on the seed and on its name only.
+
+        Args:
+            names: what it is for, in texts or whole numbers, such as `"ties"`.
+        """
         return stream(self.seed, *names)
 
     def scores(self, kernel: Kernel, stage: str = "scoring the pool") -> Array:
@@ -118,7 +122,7 @@ class Picks:
         pairs: how many pairs of points were compared.
         rows: how many rows were read after the first pass over the pool.
         standard_error: `[B]` standard error of each gain, where gains are estimated by sampling.
-        notes: what the method chose by itself, each in a line, for the diagnostics.
+        notes: settings that the method chose by itself, one per line, for the diagnostics.
 
     Example:
         >>> import numpy as np, poolwise as pw

@@ -1,4 +1,4 @@
-"""Checks for what you write yourself: does a method or a posterior keep the promises that Poolwise relies on?"""
+"""Checks for your own methods and posteriors: do they keep the rules that Poolwise relies on?"""
 
 from typing import TYPE_CHECKING
 

@@ -22,11 +22,11 @@ def check_method(
     stochastic: bool | None = None,
     skip: Collection[str] = (),
 ) -> list[str]:
-    """Check that a selection method does what every method must, on many small pools; takes a few seconds.
+    """Check on many small pools that a selection method keeps the rules. Takes a few seconds.
 
-    Run it in your tests. It raises a `ContractError` that names each broken rule, and says what was expected, what came
-    and what usually causes it. A rule that would be broken for the same reason as another is not named. The rules, by
-    the names that `skip` takes:
+    Run it in your tests. It raises a `ContractError` that names each broken rule, what was expected, what came and the
+    usual cause. A rule that is broken for the same reason as another is not named. The rules, with the names that
+    `skip` takes:
 
     - `valid_batch`: B different whole-number positions in `task.predictions`, with B finite scores.
     - `best_first`: scores do not rise from the first pick to the last (not for stochastic methods and
@@ -38,19 +38,20 @@ def check_method(
     - `global_settings`: settings of the whole program, such as the default type of PyTorch, are left alone.
     - `other_seeds`: other seeds give other batches if the method is stochastic, and the same otherwise.
     - `input_kinds`: arrays, tensors, read-only and oddly strided memory give the same batch.
-    - `needs`: a batch comes without what the method does not say it needs, and is the same with it.
+    - `needs`: inputs that are not among the method's `needs` can be missing, and change nothing.
     - `one_hot`: certain predictions, with log-probabilities of -inf, give finite scores.
-    - `degenerate_pools`: so do uniform predictions, identical points, one sample, one class and other pools like that.
-    - `batch_sizes`: one point, all points; more points than there are is an error.
+    - `degenerate_pools`: so do uniform predictions, identical points, one sample, one class and the like.
+    - `batch_sizes`: batches of one point and of all points work; a larger one is an error.
     - `pool_order`: the same points are picked from the pool in another order (not for stochastic methods).
     - `sample_order`, `class_order`: the order of posterior samples and of classes does not matter.
     - `labelled_order`: the order of the labelled points does not matter (if the method needs something of labelled
       points and is not stochastic).
-    - `labelled_sets`: a batch comes whether nothing is labelled, one point, many, or one class (if the method needs
-      something of labelled points).
+    - `labelled_sets`: the method works whether nothing is labelled, one point, many, or one class only (if the method
+      needs something of labelled points).
     - `block_size`: the memory budget, and with it the size of blocks, does not matter.
     - `threads`: the number of threads does not matter, and is left alone.
-    - `candidates`, `exclusion`: a part of the pool gives the batch of that part alone, in positions of the whole pool.
+    - `candidates`, `exclusion`: with a part of the pool, the batch is that of this part alone, as positions in the
+      whole pool.
     - `ties`: exact copies of points are picked alike whatever the block size.
     - `evaluation`: lazy and full evaluation make the same picks (if there is a parameter `evaluation`).
 

@@ -24,23 +24,23 @@ def check_posterior(
     skip: tuple[str, ...] = (),
     deterministic: bool = False,
 ) -> tuple[str, ...]:
-    """Test that a posterior keeps its promises.
+    """Check that a posterior keeps the rules.
 
-    All checks are run, and one `ContractError` names those that failed and what to do. A check that would fail for
-    the same reason as another is not run. The checks:
+    Run it in your tests. It raises one `ContractError` that names the checks that failed, and what to do. A check that
+    would fail for the same reason as another is not run. The checks:
 
     | name | what is tested |
     | --- | --- |
     | `protocol` | fit, predict, embed, state and load_state exist; `fit` returns the posterior |
-    | `inputs` | the data are not changed |
+    | `inputs` | the data is not changed |
     | `shapes` | predictions are `[N, K, C]`, for all examples and for one, with the same K and C |
-    | `repeat` | asked again, the posterior predicts the same |
+    | `repeat` | a second call of `predict` gives the same |
     | `unlabelled` | data without labels, such as a pool, is predicted, and in the same way |
     | `normalised` | probabilities are finite, not negative, and sum to one over the classes |
     | `rows` | row i belongs to example i: in another order, the rows come in that order |
     | `consistency` | sample k of an example is the same alone and together with others |
-    | `seeds` | the same seed gives the same predictions, another seed others |
-    | `refit` | fitted anew, a posterior forgets what it was fitted on before |
+    | `seeds` | the same seed gives the same predictions, another seed gives others |
+    | `refit` | a second `fit` forgets the data of the first |
     | `separate` | fitting another posterior of the class changes nothing |
     | `embeddings` | `embed` and `predict(..., embeddings=True)` give the same, or both say that there are none |
     | `state` | a new posterior that loads the state, saved to a file, predicts the same |

@@ -17,19 +17,24 @@ _LONGEST = {"item": 4_096, "label": 500, "person": 200, "origin": 200, "request_
 
 @dataclass(frozen=True)
 class Event:
-    """Something that a person or a program did.
+    """One answer of a person or a program, or one change of the classes.
 
     Attributes:
-        kind: `"label"`; `"correct"`, a label that overrules all earlier ones of the item; `"skip"`; `"unsure"`;
-            `"unlabelable"`, not to be offered to anybody again; `"clear"`, which takes this person's answer back;
-            `"class"`, a new class; `"rename-class"`, where `item` is the old name and `label` the new one.
+        kind: what happened:
+            - `"label"`;
+            - `"correct"`: a label that overrules all earlier ones of the item;
+            - `"skip"` or `"unsure"`: no label from this person;
+            - `"unlabelable"`: the item is not offered to anybody again;
+            - `"clear"`: this person's answer is withdrawn;
+            - `"class"`: a new class;
+            - `"rename-class"`: `item` is the old name, `label` the new one.
         item: the id of the item.
         label: the name of the class.
         person: who did it.
         origin: where it came from, such as `"page"` or `"labels.csv"`.
         at: when, in seconds since 1970; None is now.
-        request_id: a name for the request. An event whose request is known already is not stored again.
-        id: its number in the log, from 1; 0 before it is stored.
+        request_id: a name for the request, so that one that is sent twice is stored once.
+        id: its number in the store, from 1; 0 before it is stored.
 
     Example:
         >>> Event("label", "photo-7.png", "cat", person="anna").label

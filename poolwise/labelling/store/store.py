@@ -53,10 +53,10 @@ class _Append(Request):
 
 
 class Store:
-    """What people did, on the disk: when a call returns, what it stored survives a crash.
+    """The database of a project. When a call returns, what it stored is on the disk.
 
-    Several threads and processes may use one store at once. Nothing in the log is ever changed: the current labels
-    follow from the events.
+    Several threads and processes may use one store at once. Events are only appended, never changed: the current labels
+    follow from them. Open a store with `Store.open`.
 
     Example:
         >>> with Store.open("labels.db") as store:
@@ -78,7 +78,7 @@ class Store:
 
     @classmethod
     def open(cls, place: str | Path, project: str = "") -> Self:
-        """Open a store, made if there is none, and brought up to date if it is of an earlier version.
+        """Open a store. It is created if there is none, and brought up to date if it is from an earlier version.
 
         Args:
             place: a file for SQLite, or `postgresql://user@host/database`.
@@ -150,19 +150,21 @@ class Store:
         return request.stored
 
     def listen(self, heard: Callable[[Sequence[Event]], None]) -> None:
-        """Be told what `append` of this object has stored, so that it need not be read again.
+        """Call a function with whatever `append` of this object stores, so that it need not be read again.
 
         Args:
-            heard: called with the events of one transaction after another, in the order of their numbers. What other
-                processes store is not told: their events are missing in between.
+            heard: called with the events of each transaction, in the order of their numbers. Events that other
+                processes store are not passed on.
         """
         self._heard = heard
 
     def decide(self, plan: Callable[[Fold], Sequence[Event]]) -> list[Event]:
-        """Store events that depend on what is there; nobody else can write in between.
+        """Store events that depend on the current state; nobody else can write in between.
 
         Args:
-            plan: the events, from the current state. An error that it raises stops the transaction.
+            plan: a function from the current state to the events. An error that it raises stops the transaction.
+        Returns:
+            The events as they are stored.
         """
         with self._database.writing() as connection:
             with self._folding:
@@ -211,7 +213,7 @@ class Store:
             return self._events(connection, after)
 
     def requests(self) -> dict[str, str]:
-        """The names of all requests that were stored, and who made them."""
+        """The names of all requests that were stored, each with the person who made it."""
         query = sa.select(schema.events.c.request_id, schema.events.c.person)
         with self._database.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query.where(schema.events.c.request_id.is_not(None)))}
@@ -222,13 +224,13 @@ class Store:
             return self._last_event(connection)
 
     def fold(self) -> Fold:
-        """The current labels and classes, as of one moment; a copy."""
+        """A copy of the current labels and classes, as they are at one moment."""
         with self._database.reading() as connection, self._folding:
             now = self._catch_up(connection)
             return Fold(now.last, dict(now.items), list(now.classes))
 
     def current(self) -> dict[str, Current]:
-        """What is known about each item that somebody has said something about, by its id."""
+        """The current label and answers of each item that has any, by its id."""
         return self.fold().items
 
     def classes(self) -> list[str]:
@@ -265,7 +267,7 @@ class Store:
             return {row.id: Known(*row) for row in connection.execute(sa.select(*columns))}
 
     def set_items(self, items: Iterable[Known]) -> None:
-        """Keep how items are now: new ones, changed ones, and with position -1 those that are gone."""
+        """Store items that are new or have changed, and with position -1 those that are gone."""
         rows = [vars(item) for item in items]
         with self._database.writing() as connection:
             for start in range(0, len(rows), _VALUES):
@@ -320,7 +322,7 @@ class Store:
         return batch or 0, model or 0
 
     def check_items(self) -> set[str]:
-        """The items that were drawn at random to measure models, and are never trained on."""
+        """The items that were drawn at random to measure models with, and on which no model is trained."""
         with self._database.reading() as connection:
             return set(connection.execute(sa.select(schema.picks.c.item).where(schema.picks.c.check)).scalars())
 
@@ -362,16 +364,16 @@ class Store:
         most: Callable[[str], int] = lambda item: 1,
         now: float | None = None,
     ) -> list[str]:
-        """Give a person items to work on. What they have already comes first; items of others are left out.
+        """Give a person items to work on. Items that they have already come first; items of others are left out.
 
         Args:
             person: who.
             count: how many items they want to have.
-            seconds: how long; after that, items of a person who has gone come back.
+            seconds: for how long; then the items can go to somebody else.
             queue: items, the most useful first.
-            wanted: whether this person could do an item; by default, whether it is in the queue, which is then read to
-                its end.
-            most: how many people may have an item at once.
+            wanted: says whether this person could do an item. By default, that is whether the item is in the queue,
+                which is then read to its end.
+            most: says how many people may have an item at once.
             now: the time, in seconds since 1970.
         """
         now = time.time() if now is None else now
@@ -391,13 +393,19 @@ class Store:
             leases.lease(connection, requests)
 
     def renew(self, person: str, seconds: float, now: float | None = None) -> int:
-        """Keep the items of a person for longer; returns how many they still have."""
+        """Keep the items of a person for longer, and return how many they still have.
+
+        Args:
+            person: who.
+            seconds: for how long, from now.
+            now: the time, in seconds since 1970; by default now.
+        """
         now = time.time() if now is None else now
         with self._database.writing(durable=False) as connection:
             return leases.renew(connection, person, now + seconds, now)
 
     def release(self, person: str, items: Sequence[str] | None = None) -> None:
-        """Give items back; all of a person by default."""
+        """Give back `items` of a person, by default all of them."""
         with self._database.writing(durable=False) as connection:
             leases.release(connection, person, items)
 
@@ -409,7 +417,11 @@ class Store:
     # People
 
     def add_person(self, name: str) -> str:
-        """Add a person, or give one a new token; returns the token, of which only a hash is stored."""
+        """Add a person, or give them a new token, and return the token. Only a hash of it is stored.
+
+        Args:
+            name: the name of the person.
+        """
         with self._database.writing() as connection:
             return people.add(connection, name, time.time())
 
@@ -419,7 +431,11 @@ class Store:
             return people.find(connection, token)
 
     def revoke(self, name: str) -> None:
-        """End a person's access. Their labels stay."""
+        """End a person's access. Their labels stay.
+
+        Args:
+            name: the name of the person.
+        """
         with self._database.writing() as connection:
             if not people.revoke(connection, name, time.time()):
                 raise StateError(f"nobody called {name!r} has access.")
