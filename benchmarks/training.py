@@ -135,18 +135,19 @@ def main() -> None:
         "# Training and prediction: times",
         "",
         f"Made by `python -m benchmarks.training` on {processor()}, {cores()} cores, "
-        f"PyTorch {torch.__version__}; best of three. Random inputs of the right shape.",
+        f"PyTorch {torch.__version__}. Times are the best of three. Inputs are random numbers of the right shape.",
         "",
         "## One network",
         "",
         f"A training step of the BatchBALD CNN (28 × 28, batch 64, Adam, one thread) takes {milliseconds:.1f} ms. "
-        f"{share:.1%} of a run is spent outside PyTorch's operators: in Python, here and in PyTorch's "
-        "own dispatch.",
+        f"{share:.1%} of the time is spent outside PyTorch's operators: in the Python code of Poolwise and in PyTorch's "
+        "dispatch.",
         "",
         "## Five members",
         "",
-        f"Seconds for {steps // 4} steps of the CNN and {steps} of the MLP at batch 64. "
-        "`auto` trains dense networks together, which needs no processes, and others in processes.",
+        f"Seconds to train five members: {steps // 4} steps of the CNN and {steps} of the MLP, with batches of 64. "
+        '`train_members="auto"` trains dense networks together (`"vectorised"`), which needs no further processes. It '
+        'trains other networks in separate processes (`"processes"`).',
         "",
         "| network | one after another | in processes | together |",
         "| --- | --- | --- | --- |",
@@ -158,7 +159,7 @@ def main() -> None:
         "",
         "## Prediction",
         "",
-        f"Seconds for {count:,} images of 28 × 28, all threads.",
+        f"Seconds to predict {count:,} images of 28 × 28, on all threads. *Loop* calls the network K times.",
         "",
         "| what | seconds |",
         "| --- | --- |",
