@@ -35,14 +35,14 @@ def run(
     engine: EngineOption = "local",
     address: AddressOption = None,
     example: Annotated[
-        bool, typer.Option("--example", help="Print an example of a CONFIG.toml, with a comment on each setting.")
+        bool, typer.Option("--example", help="Print a complete CONFIG.toml, with a comment on each setting.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> None:
-    """Run an experiment: data × posterior × methods × seeds.
+    """Run an experiment: compare methods on data with known labels.
 
-    Runs are resumable: after Ctrl-C or a crash, give the same command again. Runs that are finished are left as they
-    are, so that methods and seeds can be added later.
+    A file says which data, posterior, methods and seeds. There is one run per method and seed. After Ctrl-C or a crash,
+    give the same command again: it resumes. Finished runs are left as they are, so you can add methods and seeds later.
 
     An example that needs no data of yours and takes a minute or two:
 

@@ -84,9 +84,9 @@ def label(
 ) -> None:
     """Open a page in the browser to label images or texts.
 
-    A model trains in the background, and each batch is what it would learn most from. The first time, a project is made
+    A model trains on your labels in the background, and chooses the next batch. The first time, a project is made
     beside the data (DATA.poolwise); the same command continues it. When the page says "saved", the label is on disk.
-    Labels can also come from files (`poolwise add`), at the same time.
+    You can add labels from files (`poolwise add`) at the same time.
 
     Examples:
 

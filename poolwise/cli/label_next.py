@@ -54,7 +54,7 @@ def next_batch(
     ] = None,
     classes: ClassesOption = None,
     excel: Annotated[
-        bool, typer.Option("--excel", help="Begin the CSV with the mark by which Excel knows it.")
+        bool, typer.Option("--excel", help="Mark the CSV as UTF-8, so that Excel shows accents correctly.")
     ] = False,
     text: TextOption = None,
     id: IdOption = None,
@@ -72,10 +72,12 @@ def next_batch(
 ) -> None:
     """Write a file with the items to label next.
 
-    It has the id, the text or file, a score, why it was chosen, and an empty column `label`. Fill that in, or write
-    (cannot be labelled) where no class fits, and hand the file to `poolwise add`. Then ask again: a model learns from
-    all labels and chooses what helps it most. Asked twice without labels in between, the batch is the same. The first
-    time, a project is made beside the data (DATA.poolwise); everything is kept there, and it can be copied at any time.
+    Each row has an id, the text or file, a score, why it was chosen, and an empty column `label`. Fill that in, or
+    write (cannot be labelled) where no class fits, and give the file to `poolwise add`. Then ask again: a model is
+    trained on all labels, and chooses the next items. Without new labels, you get the same items again.
+
+    The first time, a project is made beside the data (DATA.poolwise). Everything is kept there, and it can be copied at
+    any time.
 
     One in five items is drawn at random and never trained on. `poolwise status` shows how many of those the model gets
     right.

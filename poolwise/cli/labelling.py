@@ -50,12 +50,12 @@ def add(
 ) -> None:
     """Add labels from a file.
 
-    All of them are taken or, if something is wrong, none. Rows without a label are left out. Ids that are not in the
-    data, classes that the project does not have, and labels that differ from earlier ones are refused, each with a
-    message. The file may come from Excel, with semicolons.
+    All labels are taken or, if something is wrong, none. Rows without a label are left out. It is an error if an id is
+    not in the data, if a class is new, or if a label differs from an earlier one. The file may come from Excel, with
+    semicolons.
 
-    In the place of a label, (cannot be labelled) keeps an item from being offered again, and (don't know) or (skip)
-    puts it off until nothing else is left.
+    Instead of a label, a row may say (cannot be labelled): the item is not offered again. With (don't know) or (skip),
+    it is offered again when nothing else is left.
 
     Examples:
 
@@ -118,7 +118,7 @@ def export(
 ) -> None:
     """Export the labels for other programs.
 
-    Texts that a spreadsheet would run as formulas get an apostrophe in front, which `poolwise add` takes away again.
+    Texts that a spreadsheet would run as formulas get an apostrophe in front, which `poolwise add` removes.
 
     Examples:
 

@@ -23,10 +23,20 @@ def pilot(
         str | None, typer.Option("--file-column", help="The column of picture files; file by default.")
     ] = None,
     methods: Annotated[
-        str | None, typer.Option("--methods", "-m", help="Methods to compare with random, separated by commas.")
+        str | None,
+        typer.Option(
+            "--methods",
+            "-m",
+            help="Methods to compare with random, separated by commas; by default margin and posterior-coverage.",
+        ),
     ] = None,
-    batch_size: Annotated[int | None, typer.Option("--batch-size", "-b", min=1, help="Labels per round.")] = None,
-    labels: Annotated[int | None, typer.Option(min=20, help="Labels at the end; half of those there are.")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", "-b", min=1, help="Labels per round; at most 50 by default.")
+    ] = None,
+    labels: Annotated[
+        int | None,
+        typer.Option(min=20, help="Labels at the end of a run; by default half of those you have, at most 500."),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many runs per method, each with its own seed.")] = 5,
     encoder: Annotated[
         str | None, typer.Option(help="For texts: a checkpoint that encodes them, such as minilm.")
@@ -38,14 +48,16 @@ def pilot(
     """Test on your data whether methods beat random.
 
     The labelled part of the data is split into a test set and a pool whose labels are hidden. Methods then ask for
-    them round by round, as they would ask you. Examples without a label are ignored. After an interruption, the same
-    command resumes; with a larger --seeds it adds runs.
+    these labels round by round, as they would ask you. Examples without a label are ignored. After an interruption, the
+    same command resumes; with a larger --seeds it adds runs.
+
+    Examples:
 
     \b
       poolwise pilot texts.csv --label-column topic
       poolwise pilot texts.csv --encoder minilm --methods margin,posterior-coverage --seeds 10
 
-    The answer holds for this data, this model and this number of labels.
+    The answer is for this data, this model and this number of labels.
     """
     from poolwise.experiments import execute_all, failures
     from poolwise.experiments.pilot import pilot_config
@@ -84,6 +96,10 @@ def advise(
     labels: Annotated[int, typer.Option(min=0, help="How many labels there are already.")] = 0,
 ) -> None:
     """Recommend a method, from what the study measured.
+
+    It says which method saved the most labels in settings like yours, and which were not clearly worse.
+
+    Examples:
 
     \b
       poolwise advise --points 50000 --classes 10 -b 50

@@ -59,7 +59,7 @@ def predict(
         str | None,
         typer.Option(
             metavar="FILE[:COLUMN]",
-            help="Names of the examples, where the data have none: one per line of a .txt file, or a column of a .csv "
+            help="Names of the examples, if the data has none: one per line of a .txt file, or a column of a .csv "
             "or .parquet file.",
         ),
     ] = None,

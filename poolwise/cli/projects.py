@@ -63,12 +63,14 @@ EncoderOption = Annotated[
     str | None,
     typer.Option(
         "--encoder",
-        help="What turns texts into numbers: minilm (better, and slower: each text is encoded once), tfidf (seconds), "
-        "or a checkpoint; images: efficientnet (pretrained on ImageNet) or patches. By default minilm and "
+        help="What turns texts into numbers: minilm (better with few labels, but slower), tfidf (seconds), or a "
+        "checkpoint. For images: efficientnet (pretrained on ImageNet) or patches. By default minilm and "
         "efficientnet, if they are installed.",
     ),
 ]
-MethodOption = Annotated[str | None, typer.Option("--method", help="How to select; see `poolwise methods`.")]
+MethodOption = Annotated[
+    str | None, typer.Option("--method", help="How to select; mutual-herding by default. See `poolwise methods`.")
+]
 HeldOutOption = Annotated[
     float | None,
     typer.Option(
@@ -76,7 +78,8 @@ HeldOutOption = Annotated[
     ),
 ]
 SeparatorOption = Annotated[
-    str | None, typer.Option("--separator", help="The character between the fields of a CSV file; found by default.")
+    str | None,
+    typer.Option("--separator", help="The character between the fields of a CSV file; guessed if not given."),
 ]
 EncodingOption = Annotated[str | None, typer.Option("--encoding", help="How a text file is encoded; UTF-8 by default.")]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Random seed; 0 by default.")]

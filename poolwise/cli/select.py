@@ -32,7 +32,7 @@ def select(
     ] = None,
     batch_size: Annotated[int, typer.Option("--batch-size", "-b", help="How many examples to choose.")] = 100,
     kind: Annotated[
-        PredictionKind | None, typer.Option(help="What a file holds, log-probs by default; a folder knows it.")
+        PredictionKind | None, typer.Option(help="What the numbers are; by default log-probs, or what a folder says.")
     ] = None,
     layout: Annotated[
         PredictionLayout | None,

@@ -36,7 +36,6 @@ _SECRET = "POOLWISE_WEBHOOK_SECRET"
 
 commands = typer.Typer(
     cls=CommandGroup,
-    help="Label in another program, while Poolwise chooses.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -45,7 +44,11 @@ app.add_typer(commands, name="sync")
 
 @commands.callback()
 def _group() -> None:
-    """Label in another program, while Poolwise chooses."""
+    """Label in another program, while Poolwise chooses.
+
+    \b
+      poolwise sync label-studio texts.csv --url http://localhost:8080 --create "Tickets" --classes good,bad
+    """
 
 
 @commands.command("label-studio")
@@ -71,15 +74,19 @@ def label_studio(
     ] = "",
     classes: Annotated[
         str | None,
-        typer.Option(help="The classes, as in cat,dog,bird; or a file with one per line. Else those of Label Studio."),
+        typer.Option(
+            help="The classes, as in cat,dog,bird; or a file with one per line. By default those of Label Studio."
+        ),
     ] = None,
     count: Annotated[int | None, typer.Option("--count", "-n", help="Items per batch; 50 by default.")] = None,
     low: Annotated[
         int | None,
         typer.Option(min=0, help="Send the next batch when this many tasks are open; a fifth of a batch by default."),
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep looking for new labels, until stopped.")] = False,
-    interval: Annotated[float, typer.Option(min=1, help="Seconds between two looks, with --watch.")] = 30.0,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep taking labels and sending batches, until stopped.")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=1, help="With --watch: seconds between two checks.")] = 30.0,
     webhook: Annotated[
         str | None,
         typer.Option(
