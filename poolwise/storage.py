@@ -241,6 +241,6 @@ def reading_arrays(path: Path, advice: str) -> Iterator[None]:
     except Exception as error:
         reason = str(error).split("\n")[0]
         raise FileError(
-            f"{path}: not a whole, plain array file ({reason}). It may be truncated, or hold pickled objects, which "
+            f"{path}: not a whole, plain array file ({reason}). It may be truncated, or contain pickled objects, which "
             f"are never loaded. {advice}"
         ) from error

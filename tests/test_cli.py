@@ -292,7 +292,7 @@ def test_names_of_a_folder_do_not_change_under_it(named: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["two.npz"], "--key; it holds a, b"),
+        (["two.npz"], "--key; it contains a, b"),
         (["flat.npy"], "--samples"),
         (["flat.npy", "--samples", "5"], "--samples 5 is for"),
         (["{preds}", "-b", "61"], "--batch-size is 61"),
@@ -334,7 +334,7 @@ def test_warnings_name_flags_and_a_wrong_layout_is_warned_of(run, tmp_path: Path
 def test_flags_are_put_where_python_names_were() -> None:
     flags = {"batch_size": "--batch-size", "key": "--key", "file": "--file", "method": "--method", "change": "--set"}
     for said, expected in [
-        ("read with key=; it holds", "read with --key; it holds"),
+        ("read with key=; it contains", "read with --key; it contains"),
         ("method='power-lbb', or", "--method power-lbb, or"),
         ('pass method="lbb".', "pass --method lbb."),
         ("batch_size is 5", "--batch-size is 5"),

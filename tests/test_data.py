@@ -346,12 +346,12 @@ def test_a_zip_with_compressed_files(tmp_path, draw):
     [
         ("../train.bin", "refused .*outside the destination"),
         ("a/../../train.bin", "refused .*outside the destination"),
-        ("..\\train.bin", "does not hold train.bin"),
-        ("C:\\train.bin", "does not hold train.bin"),
+        ("..\\train.bin", "does not contain train.bin"),
+        ("C:\\train.bin", "does not contain train.bin"),
         (special("train.bin", tarfile.SYMTYPE, "/etc/passwd"), "refused .*link to an absolute path"),
         (special("train.bin", tarfile.SYMTYPE, "../../x"), "refused .*outside the destination"),
-        (special("train.bin", tarfile.SYMTYPE, "test.bin"), "does not hold train.bin"),
-        (special("train.bin", tarfile.LNKTYPE, "test.bin"), "does not hold train.bin"),
+        (special("train.bin", tarfile.SYMTYPE, "test.bin"), "does not contain train.bin"),
+        (special("train.bin", tarfile.LNKTYPE, "test.bin"), "does not contain train.bin"),
         (special("train.bin", tarfile.CHRTYPE), "refused .*special file"),
         (special("train.bin", tarfile.FIFOTYPE), "refused .*special file"),
     ],
@@ -392,7 +392,7 @@ def test_dangerous_zips_are_refused(tmp_path):
 def test_archives_that_are_too_large_damaged_or_of_something_else(tmp_path, monkeypatch):
     path = tmp_path / "cifar-100-binary.tar.gz"
     tar(path, [("readme.txt", b"x")])
-    with pytest.raises(errors.FileError, match=r"does not hold train.bin, test.bin"):
+    with pytest.raises(errors.FileError, match=r"does not contain train.bin, test.bin"):
         load("cifar-100", tmp_path)
     tar(path, [("train.bin", bytes(3074 * 50)), ("test.bin", bytes(3074))])
     whole = path.read_bytes()
@@ -401,7 +401,7 @@ def test_archives_that_are_too_large_damaged_or_of_something_else(tmp_path, monk
         load("cifar-100", tmp_path)
     path.write_bytes(whole)
     monkeypatch.setattr(archives, "_LARGEST", 1000)
-    with pytest.raises(errors.FileError, match="holds more than"):
+    with pytest.raises(errors.FileError, match="contains more than"):
         load("cifar-100", tmp_path)
     monkeypatch.undo()
     monkeypatch.setattr(archives, "_MOST", 1)

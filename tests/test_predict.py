@@ -152,7 +152,7 @@ def test_a_single_small_shard_is_compared_at_all_its_points(tmp_path, kept):
         (folder / f"part-{number:05}.npy").unlink()
     changed = data.copy()
     changed[5 * kept + 3] += 1
-    with pytest.raises(errors.FileError, match=f"part-{kept:05}.npy holds other predictions"):
+    with pytest.raises(errors.FileError, match=f"part-{kept:05}.npy has other predictions"):
         pw.write_predictions(posterior, changed, folder)
     pw.write_predictions(posterior, data, folder)
 
@@ -257,7 +257,7 @@ def test_data_sets_by_name_and_wrong_calls(run, tmp_path):
     torch.save(nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), tmp_path / "net.pt")
     run("predict", "digits", "--model", "net.pt", "--split", "test", "-o", "preds", "-q")
     assert len(Predictions.open("preds")) == len(pw.data.load("digits").test)
-    assert "holds no learner" in run("predict", "nothing", "digits", "-o", "x", code=2).err
+    assert "has no saved learner" in run("predict", "nothing", "digits", "-o", "x", code=2).err
     assert "LEARNER and DATA" in run("predict", "digits", "-o", "x", code=2).err
     assert "DATA alone" in run("predict", "a", "digits", "--model", "net.pt", "-o", "x", code=2).err
     assert "--samples is for --model" in run("predict", "a", "digits", "--samples", 3, "-o", "x", code=2).err

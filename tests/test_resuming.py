@@ -360,9 +360,9 @@ def test_a_directory_that_cannot_be_used(tmp_path):
     for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/poolwise")):
         with pytest.raises(errors.FileError, match=r"cannot (make|write)"):
             learner(folder)
-    with pytest.raises(errors.FileError, match="holds no learner"):
+    with pytest.raises(errors.FileError, match="has no saved learner"):
         pw.ActiveLearner.load(tmp_path)
-    with pytest.raises(errors.FileError, match="holds no learner"):
+    with pytest.raises(errors.FileError, match="has no saved learner"):
         pw.ActiveLearner.load(tmp_path / "nowhere")
 
 

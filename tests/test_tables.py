@@ -163,7 +163,7 @@ def test_a_column_has_one_name_in_all_files_and_in_each(tmp_path):
     lists = column(pool(5, 4, 3), "nested")
     save(tmp_path / "a.parquet", pa.table({"p": lists}))
     save(tmp_path / "b.parquet", pa.table({"q": lists}))
-    with pytest.raises(errors.FileError, match=r"b\.parquet: .* not p; those that hold lists: q"):
+    with pytest.raises(errors.FileError, match=r"b\.parquet: .* not p; those with lists: q"):
         Predictions.open(tmp_path)
     save(tmp_path / "c.arrow", pa.table([lists, lists], names=["p", "p"]))
     with pytest.raises(errors.FileError, match="say which column"):

@@ -149,7 +149,7 @@ def test_tokens_that_cannot_be(checkpoint):
         TokenExamples(np.array([5, -1]), np.array([2]))
     with pytest.raises(ParameterError, match="from 3 to 32"):
         tokenise(["sun1"], checkpoint, 33)
-    with pytest.raises(ParameterError, match="are no texts"):
+    with pytest.raises(ParameterError, match="are not texts"):
         tokenise(torch.zeros(3, 2), checkpoint, 24)
 
 

@@ -180,7 +180,9 @@ def apply(
             about = opened.description
             others = open_items(data, text=text or about.text, id=id)
             if others.kind != about.kind:
-                raise ParameterError(f"{data}: is of kind {others.kind}, and the project of kind {about.kind}.")
+                raise ParameterError(
+                    f"{data}: is of kind {others.kind}, and the project of kind {about.kind}. Give data of that kind."
+                )
         predicted = opened.apply(output, others, report=report)
         if not quiet:
             say_changes(opened)

@@ -110,7 +110,10 @@ def _positions(column: Column, by: By | None, places: dict[str, list[int]], N: i
     if by != "index" and unknown is None:
         return as_names
     if by == "id":
-        raise FileError(f"{column.path}: there is no point called {_short(unknown)} in the pool.")
+        raise FileError(
+            f"{column.path}: there is no point called {_short(unknown)} in the pool. Remove that row, or give the "
+            "names of the points with --ids."
+        )
     if strange is None:
         return as_positions
     if by is None and places:

@@ -14,7 +14,7 @@ def table_in(folder: Path) -> Path | None:
     tables = [entry for entry in _visible(folder) if entry.is_file() and entry.name.lower().endswith(_TABLES)]
     if len(tables) > 1:
         names = ", ".join(table.name for table in tables)
-        raise FileError(f"{folder}: holds several tables ({names}). Pass the path of the one to open.")
+        raise FileError(f"{folder}: has several tables ({names}). Pass the path of the one to open.")
     return tables[0] if tables else None
 
 

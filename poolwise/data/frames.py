@@ -94,7 +94,7 @@ def as_rows(items: Sequence[Any]) -> Array | None:
     if odd is not None:
         raise ShapeError(
             f"rows must have the same shape, but row 0 has {list(rows[0].shape)} and row {odd} has "
-            f"{list(rows[odd].shape)}."
+            f"{list(rows[odd].shape)}. Pad or crop them first."
         )
     stacked = np.stack(rows)
     if stacked.dtype.kind not in _NUMBERS:
@@ -122,7 +122,7 @@ def as_texts(column: Array) -> list[str]:
         return [str(item) for item in items]
     missing = items[wrong] is None
     raise ParameterError(
-        f"a column of inputs must hold texts or numbers, but the value at position {wrong} is "
+        f"a column of inputs must have texts or numbers, but the value at position {wrong} is "
         f"{'missing' if missing else f'a {type(items[wrong]).__name__}'}. "
         f"{'Drop that row, or fill it in.' if missing else 'Convert the column first.'}"
     )

@@ -105,7 +105,7 @@ def _like(second: TensorExamples, first: TensorExamples) -> Tensor:
     if first.inputs.shape[1:] != second.inputs.shape[1:]:
         raise ShapeError(
             f"rows of shape {list(second.inputs.shape[1:])} cannot be appended to a pool of rows of shape "
-            f"{list(first.inputs.shape[1:])}."
+            f"{list(first.inputs.shape[1:])}. Make them the same shape first."
         )
     numbers = first.inputs.is_floating_point() == second.inputs.is_floating_point()
     if not numbers or (first.inputs.dtype == torch.uint8) != (second.inputs.dtype == torch.uint8):
@@ -131,7 +131,9 @@ def _like(second: TensorExamples, first: TensorExamples) -> Tensor:
 
 def _cat_named(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> dict[str, Tensor]:
     if first.keys() != second.keys():
-        raise ParameterError(f"the pool has the inputs {', '.join(first)}, the new rows {', '.join(second)}.")
+        raise ParameterError(
+            f"the pool has the inputs {', '.join(first)}, the new rows {', '.join(second)}. Give them the same names."
+        )
     return {name: torch.cat([value, second[name].to(value.dtype)]) for name, value in first.items()}
 
 

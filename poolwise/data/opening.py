@@ -160,7 +160,7 @@ def open_data(
         return _assemble(listed.inputs, listed.classes, listed.ids, listed.columns, where, classes, size, channels)
     named = next((role for role, name in vars(roles).items() if name is not None), None)
     if named is not None:
-        raise ParameterError(f"{where}: {named}= names a column, but this is not a table.")
+        raise ParameterError(f"{where}: {named}= names a column, but this is not a table. Leave it out.")
     return _assemble(*_parts(content, where), {}, where, classes, size, channels)
 
 

@@ -379,7 +379,9 @@ class Pool(PoolNames):
     def _draw(self, count: int, generator: np.random.Generator, what: str) -> Array:
         free, _ = self._known_free(f"a {what}")
         if not 0 <= count <= len(free):
-            raise ParameterError(f"a {what} of {count} examples is not possible: {len(free)} are unlabelled.")
+            raise ParameterError(
+                f"a {what} of {count} examples is not possible: {len(free)} are unlabelled. Ask for 0 to {len(free)}."
+            )
         return generator.choice(free, count, replace=False)
 
     def _balanced(self, per_class: int, generator: np.random.Generator, what: str) -> Array:

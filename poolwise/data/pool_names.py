@@ -31,7 +31,7 @@ class PoolNames:
         names = as_class_names(class_names) if class_names is not None else getattr(data, "class_names", None)
         names = tuple(names or examples.class_names or ()) or None
         if class_names is not None and names is not None and classes not in (None, len(names)):
-            raise ParameterError(f"classes = {classes}, but there are {len(names)} class_names.")
+            raise ParameterError(f"classes = {classes}, but there are {len(names)} class_names. Leave classes out.")
         if classes is None and names is not None:
             classes = len(names)
         if classes is None and examples.labels is not None and N:
@@ -200,7 +200,10 @@ class PoolNames:
         if twice is not None:
             raise ParameterError(f"the pool has an example with the id {twice!r} already. New examples need new ids.")
         if names and self.ids and type(names[0]) is not type(self.ids[0]):
-            raise ParameterError(f"the ids of this pool are like {self.ids[0]!r}, those of the new rows {names[0]!r}.")
+            raise ParameterError(
+                f"the ids of this pool are like {self.ids[0]!r}, those of the new rows like {names[0]!r}. All must be "
+                "texts, or all whole numbers."
+            )
         return (*self.ids, *names)
 
     def _numbers_of_names(self, names: Sequence[str], count: int, new_classes: bool) -> Array:

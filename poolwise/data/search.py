@@ -38,7 +38,7 @@ class Found:
 def roots(root: str | Path | None) -> list[Path]:
     """The folders to search, in order: the one given, those of `POOLWISE_DATA`, `./data`, `~/.cache/poolwise`."""
     if root is not None and not Path(root).is_dir():
-        raise FileError(f"root: there is no folder {root}. Pass the folder that holds the data, or leave root out.")
+        raise FileError(f"root: there is no folder {root}. Pass the folder that has the data, or leave root out.")
     listed = [Path(entry) for entry in os.environ.get(VARIABLE, "").split(os.pathsep) if entry]
     given = [] if root is None else [Path(root)]
     return [*given, *listed, Path("data"), Path("~/.cache/poolwise").expanduser()]

@@ -118,5 +118,5 @@ def blocks(examples: Examples, size: int) -> Iterator[list[str]]:
     for start in range(0, len(examples), size):
         texts = examples.batch(np.arange(start, min(start + size, len(examples))))
         if isinstance(texts, Tensor) or not all(isinstance(text, str) for text in texts):
-            raise ParameterError("these examples are no texts, so there is nothing to tokenise or to encode in them.")
+            raise ParameterError("these examples are not texts. Only texts can be tokenised or encoded.")
         yield texts

@@ -110,7 +110,9 @@ def _resized(examples: Examples, size: int | None) -> Examples:
         return examples
     images = examples if isinstance(examples, TensorExamples) and examples.inputs.dtype == torch.uint8 else None
     if images is None or size > min(images.inputs.shape[2:]):
-        raise ConfigError(f"data.size = {size} is for images of at least that many pixels each way.")
+        raise ConfigError(
+            f"data.size = {size} is for images that are at least {size} pixels high and wide. Lower it, or drop it."
+        )
     small = copy.copy(images)
     small.inputs = F.adaptive_avg_pool2d(images.inputs.float(), size).round_().byte()
     return small
@@ -164,7 +166,7 @@ def _split(config: DataConfig, seed: int, tokens: tuple[str, int] | None, report
     pool = ready(pool)
     if len(pool) < config.repeats * len(kept):
         if not isinstance(pool, TensorExamples):
-            raise ConfigError("data.repeats is for images and other numbers, and these examples are neither.")
+            raise ConfigError("data.repeats is for images and other numbers, and these examples are neither. Drop it.")
         pool = Repeated(pool, config.repeats, config.noise, seed)
     origins = np.tile(kept, config.repeats)
     judged = test if config.test is None else _part(test, stream(0, "test set").permutation(len(test))[: config.test])
@@ -240,7 +242,10 @@ def start(config: Config, parts: Split, seed: int) -> Pool:
     else:
         pool.start_balanced(acquisition.initial_per_class or INITIAL_PER_CLASS, seed)
     if acquisition.labels > len(pool):
-        raise ConfigError(f"acquisition.labels is {acquisition.labels}, but the pool has {len(pool)} examples.")
+        raise ConfigError(
+            f"acquisition.labels is {acquisition.labels}, but the pool has {len(pool)} examples. Lower it, or raise "
+            "data.pool."
+        )
     return pool
 
 

@@ -26,7 +26,7 @@ def arguments(
         first: likewise, the method for the first batch.
     """
     if not (folder / STATE).exists():
-        raise FileError(f"{folder} holds no learner: there is no {STATE} in it. Check the path.")
+        raise FileError(f"{folder} has no saved learner: there is no {STATE} in it. Check the path.")
     state = read_state(folder / STATE)
     settings, contained = state.settings, (folder / objects_name(state.saved)).exists()
     objects = _gather(folder, state, given, contained)
@@ -49,7 +49,10 @@ def _pool(folder: Path, state: State, data: Any, ids: Any) -> Pool:
     """The pool of a saved learner, before its labels are taken up."""
     if isinstance(data, Pool):
         if data.ids is None and ids is not None:
-            raise MissingInputError(f"{folder} knows its examples by ids, and the pool that was given has none.")
+            raise MissingInputError(
+                f"the learner in {folder} knows its examples by ids, and the pool that was given has none. Make it "
+                "with the same ids: Pool(data, ids=[...])."
+            )
         return data
     return Pool(data, state.pool.classes, ids=ids, class_names=state.pool.class_names)
 

@@ -261,7 +261,7 @@ def _compare(saved: Settings, mine: Settings, folder: Path, features: Any = None
     for name, before in asdict(saved).items():
         if name not in _NOT_COMPARED and now[name] != before:
             raise StateError(
-                f"{folder} holds a learner with {name} = {before!r}, not {now[name]!r}. Use another directory, or "
+                f"{folder} has a learner with {name} = {before!r}, not {now[name]!r}. Use another directory, or "
                 "ActiveLearner.load to resume with the saved settings."
             )
 

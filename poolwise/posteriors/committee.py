@@ -168,7 +168,10 @@ class Committee:
         names = examples.class_names
         C = self._classes or (len(names) if names else int(labels_n.max()) + 1)
         if labels_n.max() >= C:
-            raise LabelError(f"labels must be below the number of classes, {C}, but one is {labels_n.max()}.")
+            raise LabelError(
+                f"labels must be below the number of classes, {C}, but one is {labels_n.max()}. Correct it, or pass a "
+                "larger classes=."
+            )
         return C
 
     def _fit_list(self, inputs: Any, labels_n: Array, seed: int, report: Report) -> list[_Member]:

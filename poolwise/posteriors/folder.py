@@ -164,6 +164,6 @@ def _check_same(folder: Path, writer: ShardWriter, posterior: Posterior, example
         absolute, relative = _ROUNDING
         if not np.allclose(stored.astype(np.float32), expected_n_K_C[here], rtol=relative, atol=absolute):
             raise FileError(
-                f"{path} holds other predictions than this model gives for this data now: the weights, the seed of the "
-                f"masks, the data or their order are different. Use another folder, or remove {folder} to predict anew."
+                f"{path} has other predictions than this model makes for this data now: the weights, the seed of the "
+                f"masks, the data or their order are different. Use another folder, or remove {folder} and start again."
             )

@@ -104,7 +104,9 @@ class Laplace(BasePosterior):
         if prior_precision is not None and not 0 < prior_precision < float("inf"):
             raise ParameterError(f"prior_precision must be a number above 0, or None, not {prior_precision!r}.")
         if not train and not isinstance(model, nn.Module):
-            raise ParameterError("train=False is for a network that is trained already; model is a function.")
+            raise ParameterError(
+                "train=False is for a network that is trained already, and model is a function. Pass the network."
+            )
         self._curvature, self._prior_precision, self._train = curvature, prior_precision, train
         self._network_outputs: Outputs = outputs
         self._trained = NetworkPosterior(
@@ -182,7 +184,10 @@ class Laplace(BasePosterior):
         """Restore a saved state."""
         drawn = state["values"]["weights"]
         if drawn is not None and len(drawn) != self.samples:
-            raise ParameterError(f"the saved state has {len(drawn)} samples, and this Laplace has {self.samples}.")
+            raise ParameterError(
+                f"the saved state has {len(drawn)} samples, and this Laplace has {self.samples}. Make it with "
+                f"samples={len(drawn)}."
+            )
         self._trained.load_state(state["network"])
         super().load_state(state)
 

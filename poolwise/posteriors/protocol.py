@@ -73,9 +73,9 @@ def untrained(posterior: Posterior) -> Posterior:
         made: Posterior = copy.deepcopy(posterior) if own is None else own()
     except Exception as error:  # whatever a model refuses to be copied by
         raise StateError(
-            f"{type(posterior).__name__} cannot be copied ({type(error).__name__}: {error}), and a second model is to "
-            "be trained on a part of the labels. Give it a method untrained() that returns a new one, or choose a "
-            "method, or parameters such as calibrate=False, that do not need predictions of labels held out."
+            f"{type(posterior).__name__} cannot be copied ({type(error).__name__}: {error}), but this method needs a "
+            "second model, trained on a part of the labels. Give the posterior a method untrained() that returns a new "
+            "one. Or choose a method, or a parameter such as calibrate=False, that needs no second model."
         ) from error
     return made
 

@@ -70,6 +70,6 @@ def _shard_paths(folder: Path) -> list[Path]:
     if not paths or [path.name for path in paths] != names:
         missing = next((name for name in names if not (folder / name).exists()), PART.format(0))
         raise FileError(
-            f"{folder} must hold {PART.format(0)}, {PART.format(1)}, ... without a gap; {missing} is missing."
+            f"{folder} must have {PART.format(0)}, {PART.format(1)}, ... without a gap; {missing} is missing."
         )
     return paths

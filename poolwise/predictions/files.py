@@ -56,12 +56,12 @@ def _pt(path: Path, key: str | None) -> Array:
         content = {str(name): value for name, value in content.items()}
         content = content[_choose(path, list(content), key)]
     if not isinstance(content, torch.Tensor):
-        raise FileError(f"{path}: holds a {type(content).__name__}, not a tensor.")
+        raise FileError(f"{path}: contains a {type(content).__name__}, not a tensor.")
     return as_array(content, str(path))
 
 
 def _choose(path: Path, keys: list[str], key: str | None) -> str:
     chosen = keys[0] if key is None and len(keys) == 1 else key
     if chosen not in keys:
-        raise FileError(f"{path}: say which array to read with key=; it holds {', '.join(keys) or 'nothing'}.")
+        raise FileError(f"{path}: say which array to read with key=; it contains {', '.join(keys) or 'nothing'}.")
     return chosen

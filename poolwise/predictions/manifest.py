@@ -136,7 +136,7 @@ def _find_numbers(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], advi
         raise FileError(f"{path}: not a whole .npy file ({error}). {advice}") from error
     if found_dtype != dtype or found_shape != shape or not in_order:
         raise FileError(
-            f"{path}: holds {found_dtype} {list(found_shape)}{'' if in_order else ' in Fortran order'}, where "
+            f"{path}: contains {found_dtype} {list(found_shape)}{'' if in_order else ' in Fortran order'}, where "
             f"{dtype} {list(shape)} was expected. {advice}"
         )
     if size != (whole := begin + dtype.itemsize * int(np.prod(shape))):

@@ -96,4 +96,4 @@ def _exactly(values: ArrayOrTensor | None, shape: tuple[int, ...], dtype: np.dty
         with np.errstate(over="raise"):
             return np.ascontiguousarray(array, dtype)
     except FloatingPointError as error:
-        raise ShapeError(f"{what} hold numbers too large for {dtype}. Write them as float32.") from error
+        raise ShapeError(f"{what} have numbers that are too large for {dtype}. Write them as float32.") from error

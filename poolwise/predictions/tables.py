@@ -126,7 +126,7 @@ def _choose(file: Path, schema: Any, key: str | None) -> str:
     if lists.count(chosen) != 1:
         named = "" if key is None else f", not {key}"
         raise FileError(
-            f"{file}: say which column to read with key={named}; those that hold lists: {', '.join(lists) or 'none'}."
+            f"{file}: say which column to read with key={named}; those with lists: {', '.join(lists) or 'none'}."
         )
     return str(chosen)
 

@@ -98,7 +98,7 @@ def as_positions(given: ArrayOrTensor, N: int, what: str, expected: str) -> Arra
         raise ParameterError(f"{what} must be positions between 0 and {N - 1}, and {shorten(wrong)} is not.")
     chosen = np.unique(positions.astype(np.int64))
     if len(chosen) < len(positions):
-        raise ParameterError(f"{what} names some positions more than once.")
+        raise ParameterError(f"{what} names some positions more than once. Name each once, as np.unique does.")
     return chosen
 
 

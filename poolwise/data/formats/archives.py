@@ -71,7 +71,7 @@ def _found(folder: Path, archive: Path, names: Sequence[str]) -> dict[str, Path]
     missing = [name for name in names if name not in paths]
     if missing:
         raise FileError(
-            f"{archive}: does not hold {', '.join(missing)}. Is it another archive under this name? Remove it, and "
+            f"{archive}: does not contain {', '.join(missing)}. Is it another archive under this name? Remove it, and "
             f"{archive.name}.extracted if that is there, and fetch it again."
         )
     return paths
@@ -84,7 +84,7 @@ def _extract(archive: Path, wanted: set[str], scratch: Path) -> None:
         total += member.size  # which neither library reads beyond
         if total > _LARGEST or count >= _MOST:
             raise FileError(
-                f"{archive}: holds more than {_LARGEST >> 30} GB or {_MOST:,} files. The official archive does not; "
+                f"{archive}: contains more than {_LARGEST >> 30} GB or {_MOST:,} files. The official archive does not; "
                 "fetch it again."
             )
         name = tarfile.data_filter(member, str(scratch)).name.rpartition("/")[2]

@@ -48,7 +48,7 @@ def read_pt(path: Path) -> Arrays:
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
-            raise FileError(f"{path}: holds other objects than tensors, which are never loaded. {_ADVICE}") from error
+            raise FileError(f"{path}: contains objects that are not tensors: never loaded. {_ADVICE}") from error
         if isinstance(content, tuple | list) and len(content) == 2:
             content = {"inputs": content[0], "labels": content[1]}
         tensors = content if isinstance(content, dict) else {"inputs": content}
@@ -83,7 +83,7 @@ def _check_torch(path: Path) -> None:
         _check_zip(path, archive)
         names = {name.rpartition("/")[2] for name in archive.namelist()}
         if "constants.pkl" in names or "data.pkl" not in names:
-            raise FileError(f"{path}: holds a program or something else, not tensors. {_ADVICE}")
+            raise FileError(f"{path}: contains a program or something else, not tensors. {_ADVICE}")
         listed = archive.read(next(name for name in archive.namelist() if name.endswith("data.pkl")))
         # Of other protocols of pickle, and of quantised tensors, PyTorch would warn.
         if not listed.startswith(b"\x80\x02") or b"_rebuild_qtensor" in listed:

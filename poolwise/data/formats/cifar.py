@@ -45,7 +45,7 @@ class Cifar:
         if not content or len(content) % size or len(content) > size * _MOST:
             raise FileError(
                 f"{path}: expected whole records of {size:,} bytes, found {len(content):,} bytes. It is damaged or cut "
-                "short, or not of the binary version (the Python version holds pickles, which are never loaded); "
+                "short, or not of the binary version (the Python version contains pickles, which are never loaded); "
                 "fetch it again."
             )
         return np.frombuffer(content, np.uint8).reshape(-1, size)

@@ -73,7 +73,7 @@ def _refuse_binary(path: Path, content: bytes) -> None:
         if zeros > half and zeros == sample[start::2].count(0):
             raise FileError(f"{path}: looks like UTF-16 without a mark at its beginning. Pass encoding={name!r}.")
     kind = "a zip archive, perhaps an Excel workbook" if content.startswith(b"PK") else "not a text file, or damaged"
-    raise FileError(f"{path}: holds zero bytes, so it is {kind}. Save it as UTF-8 text.")
+    raise FileError(f"{path}: contains zero bytes, so it is {kind}. Save it as UTF-8 text.")
 
 
 def _undecodable(path: Path, content: bytes, encoding: str, error: UnicodeDecodeError) -> str:

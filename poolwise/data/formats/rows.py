@@ -144,7 +144,7 @@ def _checked(path: Path, rows: list[Row], separator: str) -> list[Row]:
         if len(row) != len(rows[0][1]):
             raise FileError(
                 f"{path}, line {line}: expected {len(rows[0][1])} fields as in the first row, found {len(row)}. Put "
-                f"fields that hold {SEPARATORS.get(separator, repr(separator))} in double quotes; or name another "
+                f"fields that contain {SEPARATORS.get(separator, repr(separator))} in double quotes; or name another "
                 "character with separator=."
             )
     return rows
