@@ -172,7 +172,7 @@ def label_studio(
 def _news(
     server: "Connection", project: int, webhook: str | None, webhook_url: str | None
 ) -> Iterator[Callable[[float], object]]:
-    """What waits for the next look: a clock, or Label Studio's call."""
+    """A function that waits for the next check: until a time, or until Label Studio calls."""
     if webhook is None:
         yield time.sleep
         return

@@ -1,8 +1,8 @@
 """Fixed features: numbers that describe each example and depend on no model.
 
-Where the data went through an encoder, its inputs are the encoder's output, and that is what the features are. Other
-inputs that are numbers are features as they are, each flattened to one row: a table, or images as a network gets them.
-Texts have none, unless a function computes some.
+Data that went through an encoder has the encoder's output as its features. Other inputs that are numbers are features
+as they are, each flattened to one row: a table, or images as a network gets them. Texts have no features, unless a
+function computes some.
 """
 
 from collections.abc import Callable, Iterator, Mapping

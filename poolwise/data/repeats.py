@@ -1,9 +1,9 @@
-"""A set repeated several times with other noise each time, at the memory of one: the pools with near-duplicates on
-which batch methods are compared (Repeated MNIST of Kirsch et al., BatchBALD, 2019).
+"""A data set repeated several times, with other noise each time, in the memory of one copy.
 
-The noise of an element is a function of the seed, the row and the position in the row, and of nothing else, so it does
-not depend on the order or the size of batches. It is made of whole-number operations and of look-ups in a table; no
-step is rounded in one way on one processor and in another way on the next.
+Batch methods are compared on such pools with near-duplicates (Repeated MNIST of Kirsch et al., BatchBALD, 2019).
+
+The noise of an element depends on the seed, the row and the position in the row only, so it does not depend on the
+order or the size of batches. It is computed with whole numbers and a table, so it is the same on every processor.
 """
 
 from functools import lru_cache

@@ -83,7 +83,7 @@ class Run:
 
 
 class Change(NamedTuple):
-    """A setting that is not what it was: its dotted name, what it was, and what it is now."""
+    """A setting that has changed: its dotted name, its old value and its new one."""
 
     name: str
     before: object

@@ -1,9 +1,10 @@
 """The score that the program released with the paper computes, which is not the printed formula.
 
 A point is scored once, against a reference set R: `I_i + Σ_c a_ic (ln(1 + a_ic) - ln(1 + e_ic))` with
-`a_ic = Σ_{j∈R, j≠i} mean_k p_ik(c) p_jk(c)` and `e_ic = Σ_{j∈R, j≠i} p̄_i(c) p̄_j(c)`: how often the point and the
-reference points agree on a class under the same posterior sample, against how often they would by chance. That is a
-bonus for representative points, close in spirit to EPIG. Both sums need only `Σ_j p_jk(c)`, so the cost is linear.
+`a_ic = Σ_{j∈R, j≠i} mean_k p_ik(c) p_jk(c)` and `e_ic = Σ_{j∈R, j≠i} p̄_i(c) p̄_j(c)`. `a` is how often the point and the
+reference points agree on a class under the same posterior sample; `e` is how often they would by chance. So the second
+term is a bonus for representative points, close in spirit to EPIG. Both sums need only `Σ_j p_jk(c)`, so the cost is
+linear.
 """
 
 from torch import Tensor

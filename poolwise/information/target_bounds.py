@@ -24,10 +24,11 @@ from poolwise.information.pairs import Deviations
 _MOST_PRODUCTS = 496
 # Rows of products that are worked on at once, in numbers: four megabytes.
 _BLOCK = 1 << 19
-# Bounds are compared with what `crossed` computes in the precision of the predictions, so they allow for its rounding:
-# relative, and as a share of the root mean square of δ, since φ is the difference of two numbers near δ.
+# Bounds are compared with what `crossed` computes in the precision of the predictions, so they allow for its rounding.
+# It is relative, and a share of the root mean square of δ, since φ is the difference of two numbers near δ.
 _SAFETY = {torch.float32: 2.0**-15, torch.float64: 2.0**-40}
-# Parabolas touch h no closer to -1 than this, and at 0 if they would closer to 0 than that, where digits get lost.
+# Parabolas touch h at no less than the first number. Closer to 0 than the second, where digits get lost, they touch
+# it at 0.
 _LOWEST, _CLOSE = -0.95, 1e-3
 
 

@@ -1,4 +1,4 @@
-"""What labels by id would change, and what speaks against it."""
+"""What adding labels by id would change, and the reasons to refuse it."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches

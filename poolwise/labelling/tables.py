@@ -1,8 +1,8 @@
 """Tables that go to spreadsheets and come back: label files are read, batches and exports written.
 
-A spreadsheet runs a cell that begins with `=`, `+`, `-`, `@`, a tab or the end of a line as a formula, some also with
-the wide forms of these characters, and a text may come from anybody. Such cells are written with an apostrophe in
-front, which is taken away again when they are read.
+A text may come from anybody, and a spreadsheet runs a cell as a formula if it begins with `=`, `+`, `-`, `@`, a tab or
+the end of a line. Some do so with the wide forms of these characters too. Such cells are written with an apostrophe in
+front, which is removed when they are read.
 """
 
 import csv

@@ -222,7 +222,7 @@ class PlannedRound:
         )  # fmt: skip
 
     def _default_method(self) -> dict[str, Any]:
-        """Settings of a learner; none, so that its own default holds, where a user's model takes texts as they are."""
+        """The method and its parameters; none if a user's model reads texts, so that the learner's default is used."""
         if not isinstance(self.model.examples, TensorExamples):
             return {}
         sample = {"sample": _SAMPLE} if len(self.items.ids) > _ALL_COVERED else {}

@@ -18,7 +18,7 @@ from typing import IO, Any
 from poolwise.errors import PoolwiseError
 from poolwise.labelling.project import Project
 
-# Seconds between two looks at the store.
+# Seconds between two checks of the store.
 _PAUSE = 0.3
 
 # Labels for the first model, and at least for each later one.
@@ -65,7 +65,7 @@ class Rounds:
         return first or new >= max(_LEAST, size // 2) or len(waiting) < min(size, _WAITING * self.people)
 
     def step(self) -> bool:
-        """Do what is to be done; whether there was anything."""
+        """Do what is due, and return whether there was anything."""
         if self.due():
             self._round()
             return True

@@ -132,7 +132,7 @@ class Features:
                 raise _missing(method, _no_own(posterior), error) from None
 
     def choose(self, method: Method, posterior: Posterior) -> Chosen:
-        """Which features a method gets: what the user chose, else what it prefers, else what there is.
+        """Which features a method gets: those that the user chose, else those that it prefers, else any there are.
 
         Args:
             method: the method.
@@ -231,9 +231,10 @@ class Features:
         return kept_n_D
 
     def _fits(self, kept_n_D: Array) -> bool:
-        """Whether some blocks of what was kept are what is computed now.
+        """Whether some blocks of the saved features are the same when they are computed now.
 
-        The learner compares the data with its fingerprint. These blocks tell another function, or data not compared.
+        The learner compares the data with its fingerprint. These blocks show whether the function has changed, or data
+        that was not compared.
         """
         first = Subset(self._pool.data, np.arange(len(kept_n_D)))
         some = blocks(first, self._function, whole_numbers=self.whole_numbers, some=True)
@@ -261,10 +262,10 @@ def _sentence(error: Exception) -> str:
 
 
 def _with_kept(kept_n_D: Array | None, read: Iterable[tuple[slice, Array]]) -> Iterator[tuple[slice, Array]]:
-    """Blocks of features in order: first those rows that are kept and not computed anew, then what is read.
+    """Blocks of features in order: first the saved rows that are not computed again, then those that are read.
 
-    The last block that was kept may have been cut short by the end of the data. It is computed anew as a whole, since
-    the rounding of a network may depend on what else is in a block.
+    The last saved block may have been cut short by the end of the data. It is computed again as a whole, since the
+    rounding of a network may depend on what else is in a block.
     """
     computed = iter(read)
     first = next(computed, None)

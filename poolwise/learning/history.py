@@ -158,9 +158,9 @@ class HistoryFile:
 
     @contextmanager
     def adding(self, events: Sequence[Event]) -> Iterator[SavedHistory | None]:
-        """Append what is not in the file yet, and do what must happen with it: write the state that says so.
+        """Append the events that are not in the file yet, while the caller writes the state that refers to them.
 
-        If that fails, the file is as it was.
+        If the caller fails, the file is as it was.
 
         Args:
             events: all events so far.

@@ -55,7 +55,7 @@ class Model:
         return made
 
     def suit(self, classes: int) -> None:
-        """Build the posterior anew if it was made for another number of classes."""
+        """Build a new posterior if this one was made for another number of classes."""
         if self._function is not None and classes != self.classes:
             self.posterior = self._made(classes)
         self.classes = classes
@@ -88,7 +88,7 @@ class Model:
             raise
 
     def check(self, pool: Pool) -> None:
-        """Refuse classes for which a trained network has no outputs, if it cannot be built anew."""
+        """Refuse classes for which a trained network has no outputs, if it cannot be built again."""
         if self._function is not None or not getattr(self.posterior, "networks", None) or not len(pool):
             return
         outputs = self.posterior.predict(Subset(pool.data, np.arange(1))).shape[2]

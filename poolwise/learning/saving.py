@@ -110,7 +110,7 @@ class Saver:
             self._ownership.undo()
 
     def renew(self) -> None:
-        """Save posterior and data anew with the next state."""
+        """Save posterior and data again with the next state."""
         if self._self_contained:
             self._objects = 0 if self._objects is None else self._objects + 1
 

@@ -1,10 +1,10 @@
 """Small convolutional networks with dropout throughout, as Bayesian active learning uses them.
 
-A block is a convolution, where asked for a 2×2 max-pooling, ReLU and channel dropout. The papers drop channels right
-after the convolution. Dropout multiplies a channel by 0 or by 1 / (1 - rate), and max-pooling and ReLU both commute
-with multiplication by a number of at least 0, so dropping last is the same function of the same mask. It is the cheaper
-order: pooling and ReLU run on what no mask has touched yet, and everything up to the first dropout layer is shared by
-all samples of Monte Carlo dropout. For the same reason ReLU comes before the dropout of the hidden layer.
+A block is a convolution, an optional 2×2 max-pooling, ReLU and channel dropout. The papers drop channels right after
+the convolution. Dropout multiplies a channel by 0 or by 1 / (1 - rate). Max-pooling and ReLU both commute with
+multiplication by a number of at least 0, so dropping last is the same function of the same mask. This order is cheaper:
+everything up to the first dropout layer is shared by all samples of Monte Carlo dropout. For the same reason ReLU comes
+before the dropout of the hidden layer.
 
 With `drop="elements"` single activations are dropped instead of whole channels. The maximum over a window then depends
 on which of its elements are dropped, so this dropout stays in front of the pooling.

@@ -1,11 +1,13 @@
 """Transformers that classify texts, from a pretrained checkpoint (DistilBERT: Sanh et al. 2019).
 
-Consistent MC dropout works in them, whatever the padding. A text begins at position 0, so the mask of a dropout layer
-between blocks, `[T, D]` for an example, is the same at a text's own positions however many follow; and attention does
-not see what follows. Dropout of attention weights is different: a mask `[heads, T, T]` is another one for every length,
-and most implementations draw it inside a function. So attention weights are not dropped here, in training as in
-predictions: their rate is set to zero. Dropout of embeddings, after attention, after the dense layers and before the
-last layer stays, and is where the samples of MC dropout come from.
+Consistent MC dropout works in them, whatever the padding. A text begins at position 0. So the mask of a dropout layer
+between blocks, `[T, D]` for an example, is the same at the text's own positions, however much padding follows. And
+attention does not see the padding.
+
+Dropout of attention weights is different: a mask `[heads, T, T]` depends on the length, and most implementations draw
+it inside a function. So attention weights are dropped neither in training nor in predictions: their rate is zero.
+Dropout of embeddings, after attention, after the dense layers and before the last layer stays. The samples of MC
+dropout come from it.
 """
 
 import copy
@@ -168,7 +170,7 @@ def _outside(network: Any) -> list[tuple[str, nn.Module]]:
 
 
 def _initialise(layer: nn.Module, spread: float) -> None:
-    """Draw a layer anew from PyTorch's state, as BERT does: weights with this standard deviation, no bias."""
+    """Draw new weights from PyTorch's random state, as BERT does: with this standard deviation, and biases of 0."""
     if not isinstance(layer, nn.Linear):
         getattr(layer, "reset_parameters", lambda: None)()
         return

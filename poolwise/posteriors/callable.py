@@ -49,7 +49,7 @@ class CallablePosterior(BasePosterior):
         return self
 
     def untrained(self) -> Self:
-        """A copy that starts anew when it is fitted."""
+        """An untrained copy, whose `fit` starts from the beginning."""
         return type(self)(self._predict, self._fit, self._embed, self.outputs)
 
     def sample(self, inputs: Any) -> Any:

@@ -17,7 +17,7 @@ from poolwise.predictions import Predictions, ShardWriter
 from poolwise.predictions.manifest import PART
 from poolwise.progress import Report, silent
 
-# How many examples are predicted first, to learn how many samples and classes there are; and how many of those in a
+# How many examples are predicted first, to learn how many samples and classes there are. And how many of those in a
 # folder are predicted again, to check that they come from the same model and the same data.
 _PROBES = 64
 # Log-probabilities are the same if they differ by no more than this, absolute and relative: float16 rounds to 2^-11,

@@ -47,12 +47,13 @@ class NetworkPosterior:
         masks: how many dropout masks of each, or None for no dropout when predicting.
         training: how the networks are trained.
         train_members: `"sequential"`; `"processes"` (members at the same time, each in a separate process);
-            `"vectorised"` (all as one stacked network; dense layers only); or `"auto"`: vectorised where the layers
-            allow it, else in processes where each member gets one thread and PyTorch may use more, else sequential. On
-            the same seed, the first two give the same members to the last bit, and the third the same up to rounding.
+            `"vectorised"` (all as one stacked network; dense layers only); or `"auto"`. That is vectorised where the
+            layers allow it, else in processes where each member gets one thread and PyTorch may use more, else
+            sequential. On the same seed, the first two give the same members to the last bit, and the third the same up
+            to rounding.
         threads: PyTorch threads that a member trains on, or None for what PyTorch is set to. Sums round differently on
             another number of threads.
-        warm_start: whether a later `fit` continues from the weights of the one before, or starts anew.
+        warm_start: whether a later `fit` continues from the weights of the one before.
         device: `"auto"` for a GPU if there is one, `"cpu"`, `"cuda:1"`, ...
         seed: where the dropout masks for predictions come from.
         outputs: what the networks return: `"logits"`, `"probs"`, `"log-probs"`, or `"auto"` for logits, with an error

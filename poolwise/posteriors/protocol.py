@@ -67,7 +67,7 @@ class Posterior(Protocol):
 
 
 def untrained(posterior: Posterior) -> Posterior:
-    """A copy of a posterior whose `fit` starts anew."""
+    """An untrained copy of a posterior, whose `fit` starts from the beginning."""
     own = getattr(posterior, "untrained", None)
     try:
         made: Posterior = copy.deepcopy(posterior) if own is None else own()

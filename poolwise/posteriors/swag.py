@@ -43,7 +43,7 @@ _CHUNK = 1024
 
 
 class Moments:
-    """Mean and covariance of a series of weights, diagonal plus low rank; written anew with each of the weights.
+    """Mean and covariance of a series of weights, diagonal plus low rank, updated with each set of weights.
 
     Args:
         rank: how many deviations from the mean are kept, the last ones.

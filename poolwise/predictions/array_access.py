@@ -34,7 +34,7 @@ def as_numpy(predictions: "PoolReader", form: Literal["log_probs", "probs"]) -> 
 
 
 def _view(predictions: "PoolReader", form: str) -> Array | None:
-    """What is stored, if it is what a block would have and consecutive rows of an array."""
+    """The stored numbers themselves, if a block would have the same and they are consecutive rows of an array."""
     source, rows = predictions.source, predictions.positions
     stored_as = {"log-probs": "log_probs", "probs": "probs"}.get(predictions.kind)
     if not isinstance(source, ArraySource) or not isinstance(rows, slice):

@@ -15,7 +15,7 @@ from poolwise.predictions.sources import Source, array_source, unflattened
 
 @dataclass(frozen=True)
 class Opened:
-    """What a path holds.
+    """Predictions that were found at a path.
 
     Attributes:
         source: the numbers.

@@ -1,8 +1,8 @@
 """How many labels a method needs for an accuracy, and how many it saves against random.
 
 A mean learning curve reaches an accuracy at the first point where it is that high, with straight lines between the
-measurements. Intervals come from the bootstrap: seeds are drawn again with replacement, the same for a method and for
-random, and the curves are averaged anew.
+measurements. Intervals come from the bootstrap: seeds are drawn with replacement, the same for a method and for random,
+and their curves are averaged.
 """
 
 import math

@@ -30,7 +30,7 @@ class Statement:
     Attributes:
         lead: the first words.
         text: the rest.
-        verdict: whether it says what came out, and not what that is based on.
+        verdict: whether it is a result, and not a remark on how the result was found.
     """
 
     lead: str

@@ -29,11 +29,11 @@ class JointInformation(GreedyObjective):
     """Gains `I(y_i; θ | y_S)`.
 
     While the configurations of the batch are enumerated, the gain of a point never grows, and its last value is a
-    bound. Once they are drawn, that fails: with other draws a point may look better than before. So no old value is
-    used then. The bounds come from the very configurations that the gains are computed from: merging configurations
-    into groups and averaging their posterior weights can only raise the expected information, for every point, by
-    Jensen's inequality (`Weighted.merged`). A point is left alone only if such a bound is below the gain of the pick,
-    so refining it on all configurations could not have made it win: the picks are those of full evaluation.
+    bound. Once they are drawn, that fails: with other draws the gain of a point may be larger than before. So no old
+    value is used then. The bounds come from the same configurations as the gains. Merging configurations into groups
+    and averaging their posterior weights can only raise the expected information, for every point, by Jensen's
+    inequality (`Weighted.merged`). A point is left alone only if such a bound is below the gain of the pick. Refining
+    it on all configurations could not have made it win, so the picks are those of full evaluation.
 
     Attributes:
         standard_errors: standard error of the gain of each pick.
@@ -91,7 +91,7 @@ class JointInformation(GreedyObjective):
         self.add(index)
         if self._configurations.exact:
             return bounds_N
-        # Information is at most the mean divergence from any fixed distribution, here the averaged prediction; with
+        # Information is at most the mean divergence from any fixed distribution, here the averaged prediction. With
         # weights W_k on the samples that is Σ_k W_k KL(p_ik | p̄_i), at most K · max_k W_k times the BALD score. And no
         # label can tell more than what is still open about the samples.
         posterior = self._configurations.posterior

@@ -1,14 +1,14 @@
-"""The lazy greedy engine: the exact greedy batch, at a small part of its price.
+"""The lazy greedy engine: the exact greedy batch, with a fraction of the work.
 
-A greedy method picks, B times over, the point whose *gain* given the picks so far is the largest. Gains cost work,
-but an objective also knows an upper bound of each: at first from one pass over the pool, later from the gain that a
+A greedy method picks, B times over, the point whose *gain* given the picks so far is the largest. Computing gains takes
+time, but an objective also knows an upper bound of each: at first from one pass over the pool, later the gain that the
 point had when fewer points were picked. Lazy evaluation only refines points whose bound could still win (Minoux 1978).
 It is exact: every point it leaves alone has a bound below the gain of the pick, so refining it would change nothing.
 Full evaluation refines every point at every pick.
 
-Ties go to the lowest index. Matrix products are rounded differently in blocks of different shapes, so a tie can look
-like a lead in the last digits. Whenever several points are within rounding of the best, each is judged again, alone,
-and equal points only once. Lazy and full evaluation then decide by the same digits.
+Ties go to the lowest index. Matrix products are rounded differently in blocks of different shapes, so equal points can
+differ in the last digits. Whenever several points are within rounding of the best, each is judged again, alone, and
+equal points only once. So lazy and full evaluation decide by the same digits.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """EPIG: expected information about the labels of target points (Bickford Smith et al. 2023).
 
 A score does not depend on the picks, so the batch is the top b. A score costs one logarithm for each target and pair of
-classes. Few are needed: every point gets an upper bound from one pass over the pool, those that could be among the top
-b get a tighter one, and only those that still could are scored (see `information/target_bounds.py`).
+classes, and few scores are needed. Every point gets an upper bound from one pass over the pool. Those that could be
+among the top b get a tighter one, and only those that still could are scored (see `information/target_bounds.py`).
 """
 
 from functools import partial

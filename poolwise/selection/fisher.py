@@ -96,8 +96,8 @@ class Rows:
 class TraceReduction:
     """What each point would take from `tr(M⁻¹ F)`, kept up to date as points are added or removed.
 
-    Changes are as exact as the numbers that they start from. Once what is left of a point is much smaller, it is
-    `worn`, and `refresh` computes all anew.
+    Each change has the rounding of the number that it starts from. Once the rest of a point's number is much smaller
+    than that, it is `worn`, and `refresh` computes all numbers again.
 
     Args:
         points: the points.

@@ -28,7 +28,7 @@ class GreedyObjective(ABC):
         task: what to choose from, and how many.
 
     Attributes:
-        shrinking: whether gains never grow as the batch grows. If False, every gain is computed anew at every pick.
+        shrinking: whether gains never grow as the batch grows. If False, every gain is computed again at every pick.
         floor: the smallest possible gain, such as 0. Points whose bound is as low as this need no work.
         rounding: how far rounding may move a gain, as a share of the largest one at the start. Points that are closer
             than this are compared by gains that are computed for each alone. None if the subclass sets `slack` itself.

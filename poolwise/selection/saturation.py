@@ -7,15 +7,15 @@ from poolwise.information.entropies import ceiling
 if TYPE_CHECKING:
     from poolwise.selection.batch import Diagnostics
 
-# A gain below this share of `ln K`, all that K posterior samples can tell, is not worth a label: with K = 20,
-# a thousand such picks would have to be made to learn what the first one or two taught.
+# A gain below this share of `ln K`, all that K posterior samples can tell, is not worth a label. With K = 20, it takes
+# a thousand such picks to learn what the first one or two taught.
 SHARE = 1e-3
 
 _COVERED = (
     "Every undecided point has the features of a pick or of a labelled point. What helps: a smaller batch, or features "
     "that tell these points apart."
 )
-# What helps methods that do not look at the samples.
+# What helps methods that do not compare posterior samples.
 _ADVICE = {
     **dict.fromkeys(("local-herding", "max-herding", "mutual-herding", "uherding"), _COVERED),
     "prob-cover": "Every point is within the radius of a pick or of a labelled point. What helps: a smaller radius, "

@@ -4,9 +4,9 @@ The coverage is `Σ_j u_j max_{i∈S∪L} k(x_i, x_j)` over the pool. L are the 
 parameters adapt to the labels, so that the rule turns from coverage to uncertainty sampling as these grow.
 
 *Weights.* `u_j = 1 - margin_j` of the mean prediction, at the temperature with the least calibration error; 1 while
-nothing is labelled. The error is that of a model which was trained on a part of the labels, on the other labels: these
-are the held-out predictions. Where no label can be held out, the temperature is 1. Labelled points are not part of the
-pool, so they count for nothing.
+nothing is labelled. The error is measured on held-out predictions: a model is trained on a part of the labels and
+predicts the others. Where no label can be held out, the temperature is 1. Labelled points are not part of the pool, so
+they have no weight.
 
 *Bandwidth.* `k = exp(-|x_i - x_j|² / σ²)` on features of length one, with σ the smallest distance between two labelled
 points whose features are not the same; 1 while there are none.

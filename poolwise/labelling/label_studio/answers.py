@@ -1,7 +1,7 @@
 """What people said in Label Studio, as events of the store.
 
-An annotation is an event once for each time that it was saved: its number and times are the name of the request, so
-reading the same annotation again, from the server or from a file, stores nothing.
+Each saved version of an annotation is one event. Its number and times are the name of the request, so reading the same
+annotation again, from the server or from a file, stores nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -107,8 +107,8 @@ def is_tasks(found: object) -> bool:
 def own_tasks(found: Iterable[Mapping[str, Any]], uid: str, items: Items) -> tuple[list[Task], int]:
     """The tasks of this project, and how many others there are.
 
-    A task is ours if it says so, in its meta data or, as a text that was imported by hand, by an item that has exactly
-    its text: an id alone could be that of other data.
+    A task belongs to the project if its meta data says so. A text that was imported by hand belongs to it if an item
+    has exactly that text: an id alone could be that of other data.
     """
     own, foreign = [], 0
     for task in found:

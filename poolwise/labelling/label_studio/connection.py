@@ -25,7 +25,7 @@ _FIELDS = "id,meta,annotations,total_annotations,cancelled_annotations," + (
 # Bytes of one request; larger ones are refused by common proxies and by Label Studio's own settings.
 _REQUEST = 8 << 20
 
-# Nothing that changes the server is repeated by itself: whether it was done is seen at the next look.
+# A request that changes the server is never repeated: the next check shows whether it was done.
 _ONCE = {"max_retries": 0}
 
 

@@ -1,8 +1,8 @@
 """One round with Label Studio: take what people said, and send the next batch when little is left to do.
 
 Nothing depends on how the last round ended. What was taken is known from the store, and what was sent from the server.
-The one file that is kept, `label-studio/tasks.json`, only tells which tasks were deleted since the last look, and which
-batch was being sent.
+The one file that is kept, `label-studio/tasks.json`, only tells which tasks were deleted since the last check, and
+which batch was being sent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from poolwise.labelling.results import Batch
 from poolwise.progress import Report, silent
 from poolwise.storage import FolderLock, make_folder, read_json, write_json
 
-# Seconds between two looks at most, while a server does not answer.
+# The most seconds between two checks, while a server does not answer.
 _LONGEST_PAUSE = 300.0
 
 # The next batch is sent when this share of a batch, or less, is still open.
@@ -165,7 +165,7 @@ class Sync:
             self._people = self._server.people()
         there = {task.id for task in tasks}
         gone = {number: item for number, item in self._known().items() if number not in there}
-        if gone:  # a task that was deleted while pages were read could hide one of the next page: look again
+        if gone:  # a task that was deleted while pages were read could hide one of the next page: check again
             there = {int(task.get("id") or 0) for task in self._server.tasks(self.there.id)}
             gone = {number: item for number, item in gone.items() if number not in there}
         reader = Reader(self.origin, form.control, self._people, new_classes=self._new_classes)
@@ -174,7 +174,7 @@ class Sync:
     def _without_doubles(self, tasks: Sequence[Task]) -> tuple[list[Task], int]:
         """Remove tasks of items that were sent twice and that nobody has touched.
 
-        That happens if a process is killed while it sends, and the next one looks before the server is done.
+        That happens if a process is killed while it sends, and the next one checks before the server is done.
         """
         kept: dict[str, Task] = {}
         removed = 0
@@ -221,7 +221,7 @@ class Sync:
         self._remember(known)
         done.batch, done.sent, done.open = batch, len(entries), done.open + len(entries)
 
-    # Which tasks were there at the last look
+    # Which tasks were there at the last check
 
     @property
     def _file(self) -> Path:
@@ -275,11 +275,11 @@ def watch(
     *,
     report: Report = silent,
 ) -> None:
-    """Look again and again, until everything is labelled. A server that does not answer is waited for.
+    """Synchronise again and again, until everything is labelled. If the server does not answer, wait for it.
 
     Args:
         sync: what to do each time.
-        interval: seconds between two looks.
+        interval: seconds between two checks.
         wait: called with a number of seconds; may return earlier if there is news.
         said: called with what was done.
         failed: called with a sentence when the server does not answer, once until it does.

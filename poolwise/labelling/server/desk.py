@@ -134,7 +134,7 @@ class Desk:
             self._take_all(self.store.events(self._last))
 
     def _heard(self, events: Sequence[Event]) -> None:
-        """Take what this server has just stored; what other processes stored before it is read."""
+        """Take the events that this server has just stored; those that other processes stored before are read."""
         with self._lock:
             missed = events and events[0].id > self._last + 1
             self._take_all(self.store.events(self._last) if missed else events)
@@ -173,7 +173,7 @@ class Desk:
                 del mine[next(iter(mine))]
 
     def _count(self) -> None:
-        """Count everything anew."""
+        """Count everything from the start."""
         items = self._fold.items
         self._counts = Counter(current.label for current in items.values() if current.label is not None)
         self._done = sum(_done(items.get(item)) for item in self._batch)

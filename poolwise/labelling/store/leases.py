@@ -80,7 +80,7 @@ def lease(connection: sa.Connection, requests: Sequence[LeaseRequest]) -> None:
 
 
 def _choose(request: LeaseRequest, mine: dict[str, int], holders: dict[str, set[str]]) -> None:
-    """Settle one request: `mine` and `holders` are changed to what holds afterwards."""
+    """Settle one request, and update `mine` and `holders`."""
     place = max(mine.values(), default=-1)
     for item in [item for item in mine if not request.wanted(item)]:
         del mine[item]
