@@ -369,11 +369,11 @@ class TestImages:
         with pytest.raises(FileError, match="pixels"):
             images.served(tmp_path / "bomb.png")
         (tmp_path / "a.png").write_text("<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>")
-        with pytest.raises(FileError, match="not a picture"):
+        with pytest.raises(FileError, match="not an image"):
             images.served(tmp_path / "a.png")
         Image.new("RGB", (4, 4)).save(tmp_path / "program.eps")
         (tmp_path / "program.eps").rename(tmp_path / "program.png")  # Pillow would start Ghostscript on it
-        with pytest.raises(FileError, match="not a picture"):
+        with pytest.raises(FileError, match="not an image"):
             images.served(tmp_path / "program.png")
         monkeypatch.setattr(images, "LARGEST_FILE", 10)
         picture(tmp_path / "large.png")

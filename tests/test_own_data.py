@@ -70,7 +70,7 @@ def test_pictures_listed_in_a_table(tmp_path, draw):
         assert opened.examples.labels is None
         np.testing.assert_array_equal(opened.examples.images(np.arange(3)), images[[2, 0, 1]])
     write(tmp_path / "set" / "labels.csv", b"file,label\nphotos/missing.png,dog\n")
-    with pytest.raises(errors.FileError, match=r"photos/missing.png: not a picture that can be read"):
+    with pytest.raises(errors.FileError, match=r"photos/missing.png: not an image that can be read"):
         open_data(tmp_path / "set")
     write(tmp_path / "set" / "labels.csv", b"file,label\na,x\na,y\n")
     with pytest.raises(errors.FileError, match="'a' occurs 2 times"):
@@ -119,7 +119,7 @@ def test_damaged_and_dangerous_pictures(tmp_path, draw, monkeypatch):
     whole = (tmp_path / "a.png").read_bytes()
     for damaged in (b"", b"not a picture", whole[: len(whole) // 2]):
         write(tmp_path / "b.png", damaged)
-        with pytest.raises(errors.FileError, match=r"b.png: not a picture that can be read"):
+        with pytest.raises(errors.FileError, match=r"b.png: not an image that can be read"):
             open_data(tmp_path)
     # A file of a few bytes whose header claims 60,000 by 60,000 pixels.
     header = b"IHDR" + struct.pack(">2I5B", 60_000, 60_000, 8, 0, 0, 0, 0)
@@ -133,7 +133,7 @@ def test_damaged_and_dangerous_pictures(tmp_path, draw, monkeypatch):
 
 
 def test_folders_that_are_not_clear(tmp_path, draw):
-    with pytest.raises(errors.FileError, match="expected pictures, one folder of pictures per class, or one table"):
+    with pytest.raises(errors.FileError, match="expected images, one folder of images per class, or one table"):
         open_data(tmp_path)
     picture(tmp_path / "cat" / "a.png", pixels(draw, 4, 4))
     picture(tmp_path / "b.png", pixels(draw, 4, 4))

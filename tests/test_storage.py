@@ -321,9 +321,9 @@ def test_searches_through_folders_give_up(tmp_path, monkeypatch, run):
         (tmp_path / "disk" / f"{number}" / "deep" / "deeper" / "deepest").mkdir(parents=True)
     report = run("report", tmp_path / "disk", code=2)
     assert "stopped after 20 folders in which there is no run. Give the folder that an experiment wrote" in report.err
-    with pytest.raises(errors.FileError, match=r"disk: stopped after 20 folders in which there is no picture\. Give"):
+    with pytest.raises(errors.FileError, match=r"disk: stopped after 20 folders in which there is no image\. Give"):
         pw.data.open_data(tmp_path / "disk")
-    assert "no picture" in run("predict", "--model", _network(tmp_path), tmp_path / "disk", "-o", "preds", code=2).err
+    assert "no image" in run("predict", "--model", _network(tmp_path), tmp_path / "disk", "-o", "preds", code=2).err
 
 
 def test_folders_in_which_something_was_found_do_not_count(tmp_path, monkeypatch):

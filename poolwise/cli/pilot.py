@@ -15,12 +15,12 @@ from poolwise.errors import PoolwiseError
 def pilot(
     data: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help="A table, a folder of pictures or an array, of which a part is labelled."),
+        typer.Argument(metavar="DATA", help="A table, a folder of images or an array, of which a part is labelled."),
     ],
     text: Annotated[str | None, typer.Option("--text-column", help="The column of texts; text by default.")] = None,
     label: Annotated[str | None, typer.Option("--label-column", help="The column of labels; label by default.")] = None,
     file: Annotated[
-        str | None, typer.Option("--file-column", help="The column of picture files; file by default.")
+        str | None, typer.Option("--file-column", help="The column of image files; file by default.")
     ] = None,
     methods: Annotated[
         str | None,

@@ -140,7 +140,11 @@ class TensorExamples:
         return f"TensorExamples({len(self):,} examples {shape} of {dtype}, {_labels_in_words(self)})"
 
     def batch(self, indices_n: Array) -> Tensor:
-        """`[n, ...]` inputs: float32, or whole numbers of the type they have."""
+        """`[n, ...]` inputs: float32, or whole numbers of the type they have.
+
+        Args:
+            indices_n: the positions.
+        """
         batch = self.inputs[torch.from_numpy(indices_n)]
         if batch.dtype == torch.uint8:
             batch = batch.float().div_(255)
@@ -149,14 +153,22 @@ class TensorExamples:
         return batch.float() if batch.is_floating_point() or batch.dtype == torch.bool else batch
 
     def take(self, indices_n: Array) -> "TensorExamples":
-        """A copy of some of the examples."""
+        """A copy of some of the examples.
+
+        Args:
+            indices_n: the positions.
+        """
         part = copy.copy(self)
         part.inputs = self.inputs[torch.from_numpy(indices_n)]
         part.labels = None if self.labels is None else self.labels[indices_n]
         return part
 
     def images(self, indices_n: Array) -> Array | None:
-        """`[n, height, width, channels]` bytes to show to a person; None if the inputs are not images."""
+        """`[n, height, width, channels]` bytes to show to a person; None if the inputs are not images.
+
+        Args:
+            indices_n: the positions.
+        """
         if self.inputs.dtype != torch.uint8:
             return None
         shown: Array = self.inputs[torch.from_numpy(indices_n)].permute(0, 2, 3, 1).numpy()
@@ -190,7 +202,11 @@ class TextExamples:
         return f"TextExamples({len(self):,} texts, {_labels_in_words(self)})"
 
     def batch(self, indices_n: Array) -> list[str]:
-        """The texts at some positions."""
+        """The texts at some positions.
+
+        Args:
+            indices_n: the positions.
+        """
         return [self.texts[index] for index in indices_n.tolist()]
 
 
@@ -231,7 +247,11 @@ class DatasetExamples:
         return self._labels
 
     def batch(self, indices_n: Array) -> Inputs:
-        """The inputs of some items."""
+        """The inputs of some items.
+
+        Args:
+            indices_n: the positions.
+        """
         items = [self.dataset[index] for index in indices_n.tolist()]
         inputs = [item[0] for item in items] if self._parts() else items
         batch: Inputs = list(inputs) if inputs and isinstance(inputs[0], str) else self._collate(inputs)
@@ -294,7 +314,11 @@ class Subset:
         return None if lengths is None else lengths[self._indices]
 
     def batch(self, indices_n: Array) -> Inputs:
-        """The inputs at some positions of the subset."""
+        """The inputs at some positions of the subset.
+
+        Args:
+            indices_n: the positions.
+        """
         return self._examples.batch(self._indices[indices_n])
 
 

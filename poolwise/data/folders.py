@@ -1,4 +1,4 @@
-"""Folders of a user's own: pictures sorted into one folder per class, pictures alone, or pictures beside a table."""
+"""Folders of a user's own: images sorted into one folder per class, images alone, or images beside a table."""
 
 from pathlib import Path
 
@@ -19,9 +19,9 @@ def table_in(folder: Path) -> Path | None:
 
 
 def pictures_in(folder: Path) -> tuple[list[Path], list[str | None], list[str]]:
-    """The pictures of a folder, their classes (None where unknown) and their ids, which are relative paths."""
+    """The images of a folder, their classes (None where unknown) and their ids, which are relative paths."""
     loose = [entry for entry in _visible(folder) if _is_picture(entry)]
-    search = FolderSearch(folder, "picture", "Give the folder of the pictures, or of their classes.")
+    search = FolderSearch(folder, "image", "Give the folder of the images, or of their classes.")
     sorted_out = [picture for entry in _visible(folder) if entry.is_dir() for picture in _pictures(entry, search)]
     if loose and sorted_out:
         raise FileError(
@@ -30,7 +30,7 @@ def pictures_in(folder: Path) -> tuple[list[Path], list[str | None], list[str]]:
         )
     files = loose or sorted_out
     if not files:
-        raise FileError(f"{folder}: expected pictures, one folder of pictures per class, or one table; found none.")
+        raise FileError(f"{folder}: expected images, one folder of images per class, or one table; found none.")
     ids = [file.relative_to(folder).as_posix() for file in files]
     return files, [None if loose else name.partition("/")[0] for name in ids], ids
 
@@ -48,12 +48,12 @@ def _is_picture(entry: Path) -> bool:
 
 
 def all_pictures(folder: Path) -> list[Path]:
-    """The pictures of a folder and of all folders inside, sorted."""
-    return _pictures(folder, FolderSearch(folder, "picture", "Give the folder of the pictures."))
+    """The images of a folder and of all folders inside, sorted."""
+    return _pictures(folder, FolderSearch(folder, "image", "Give the folder of the images."))
 
 
 def _pictures(folder: Path, search: FolderSearch) -> list[Path]:
-    """The pictures in a folder and the folders in it, in order of their names; links to folders are not followed."""
+    """The images in a folder and the folders in it, in order of their names; links to folders are not followed."""
     found = []
     entries = _visible(folder)
     search.visited(any(map(_is_picture, entries)))

@@ -1,4 +1,4 @@
-"""A user's own data: pictures in folders, tables of texts or of picture files, arrays. Labels may be missing."""
+"""A user's own data: images in folders, tables of texts or of image files, arrays. Labels may be missing."""
 
 import copy
 import os
@@ -96,15 +96,15 @@ def open_data(
     reader: str | Callable[..., Any] | None = None,
     **options: Any,
 ) -> OpenedData:
-    """Open data of your own: texts, pictures or arrays, with labels for all, some or none of them.
+    """Open data of your own: texts, images or arrays, with labels for all, some or none of them.
 
     What can be opened:
 
     - A table with a header row: `.csv`, `.tsv`, `.jsonl` (one object per line), `.parquet`; or a DataFrame. One column
-      has the texts, or the names of picture files relative to the folder of the table. The separator (comma, semicolon,
+      has the texts, or the names of image files relative to the folder of the table. The separator (comma, semicolon,
       tab, vertical bar) and the encoding (UTF-8, or UTF-16 with a byte order mark) are found by themselves where they
       are certain, and can be named.
-    - A folder of pictures with one folder per class; or of pictures only (no labels); or of pictures and one table.
+    - A folder of images with one folder per class; or of images only (no labels); or of images and one table.
     - An array: `.npy`, `.npz`, `.pt`. `[N, D]` embeddings, `[N, ...]` numbers, or `[N, channels, height, width]` bytes.
       In an `.npz` or a dictionary: `inputs` or `x`, with `labels` or `y`, and `ids`.
     - What other packages or your own functions read, see `reader`.
@@ -115,13 +115,13 @@ def open_data(
     Args:
         path: the folder or file; or a table in memory: a DataFrame, or a dictionary of columns.
         text: the column of texts; `"text"` by default.
-        file: the column of picture files; `"file"` by default.
+        file: the column of image files; `"file"` by default.
         label: the column of labels; `"label"` by default, if there is one.
         id: the column of ids; `"id"` by default, if there is one. Otherwise the id of an example is its file name or
             position.
         classes: the classes in order, such as the `class_names` of other data; None takes those that occur, sorted.
-        size: height and width to resize pictures to; with None, all must have the same size.
-        channels: 1 for grey pictures, 3 for colour; with None, grey if every picture is grey.
+        size: height and width to resize images to; with None, all must have the same size.
+        channels: 1 for grey images, 3 for colour; with None, grey if every image is grey.
         reader: the function that reads the file, or `"package.module:function"`; with None, the ending decides.
         options: passed on to the reader. Of CSV and TSV: `separator`, `encoding` and, for a file without a header row,
             `columns` (their names); of JSON lines: `encoding`.
@@ -179,7 +179,7 @@ def _read(
         table = folders.table_in(path)
         if table is None:
             if options:
-                raise ParameterError(f"{path}: {next(iter(options))} is for files, not for folders of pictures.")
+                raise ParameterError(f"{path}: {next(iter(options))} is for files, not for folders of images.")
             return path, folders.pictures_in(path)
         path, found = table, find_format(table)
     if found is None:
@@ -237,7 +237,7 @@ def _examples(inputs: Any, where: str) -> Examples:
             )
         if inputs.dtype == np.uint8 and inputs.ndim == 4 and inputs.shape[1] > 4 >= inputs.shape[3]:
             raise ShapeError(
-                f"{where}: pictures must be [N, channels, height, width], but {list(inputs.shape)} looks like "
+                f"{where}: images must be [N, channels, height, width], but {list(inputs.shape)} looks like "
                 "[N, height, width, channels]. Save it again after x.transpose(0, 3, 1, 2)."
             )
         if inputs.dtype.kind == "f":

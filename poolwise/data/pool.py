@@ -156,7 +156,7 @@ class Pool(PoolNames):
         ids: Values | None = None,
         positions: Values | None = None,
     ) -> None:
-        """Replace labels given before; the arguments are those of `label`."""
+        """Replace labels given before; `indices`, `labels`, `ids` and `positions` are those of `label`."""
         self._record(self.find(indices, ids=ids, positions=positions), labels, correcting=True)
 
     def reject(
@@ -187,7 +187,13 @@ class Pool(PoolNames):
     def restore(
         self, indices: Values | None = None, *, ids: Values | None = None, positions: Values | None = None
     ) -> None:
-        """Put rejected examples back into the pool, unlabelled; the arguments are those of `reject`."""
+        """Put rejected examples back into the pool, unlabelled.
+
+        Args:
+            indices: positions in the data, or ids.
+            ids: ids, in place of `indices`.
+            positions: positions in the data, in place of `indices`.
+        """
         indices_n = self.find(indices, ids=ids, positions=positions)
         for index in indices_n.tolist():
             if index not in self._reasons:
@@ -198,7 +204,13 @@ class Pool(PoolNames):
     def reveal(
         self, indices: Values | None = None, *, ids: Values | None = None, positions: Values | None = None
     ) -> None:
-        """Label examples with the labels in the data, as a simulation does; the arguments are those of `reject`."""
+        """Label examples with the labels in the data, as a simulation does.
+
+        Args:
+            indices: positions in the data, or ids.
+            ids: ids, in place of `indices`.
+            positions: positions in the data, in place of `indices`.
+        """
         self._reveal(self.find(indices, ids=ids, positions=positions))
 
     # More examples

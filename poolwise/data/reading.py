@@ -70,7 +70,7 @@ def reader(*endings: str) -> Callable[[_Function], _Function]:
     path, and those further keyword arguments of `open_data` that it has parameters for. It returns one of these:
 
     - inputs: anything that `as_examples` takes, such as an array `[N, ...]` or a list of texts; or a list of `Path`s of
-      pictures;
+      images;
     - a pair (inputs, labels) or a triple (inputs, labels, ids), with None for what is not there. Labels are names, with
       None where one is unknown, or numbers from 0, with -1 where one is unknown. Ids are what to call the examples;
     - a table: a dictionary of columns, or a DataFrame. The caller of `open_data` then says which column is which.

@@ -90,12 +90,20 @@ class Repeated:
         return rows
 
     def batch(self, indices_n: Array) -> Tensor:
-        """`[n, ...]` float32 inputs with their noise."""
+        """`[n, ...]` float32 inputs with their noise.
+
+        Args:
+            indices_n: the positions.
+        """
         batch = self.examples.batch(self.originals(indices_n))
         return batch.add_(self._noise(indices_n, batch.shape))
 
     def images(self, indices_n: Array) -> Array | None:
-        """`[n, height, width, channels]` bytes to show to a person, with the noise; None if these are not images."""
+        """`[n, height, width, channels]` bytes to show to a person, with the noise; None if these are not images.
+
+        Args:
+            indices_n: the positions.
+        """
         if self.examples.inputs.dtype != torch.uint8:
             return None
         clean = self.examples.inputs[torch.from_numpy(self.originals(indices_n))]

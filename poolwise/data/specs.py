@@ -175,7 +175,7 @@ _TABLE = (
     ),
     Spec(
         name="fashion-mnist",
-        title="pictures of clothes, a replacement for MNIST",
+        title="images of clothes, a replacement for MNIST",
         kind="image",
         count=(60_000, 10_000),
         class_count=10,
@@ -226,7 +226,7 @@ _TABLE = (
     ),
     Spec(
         name="svhn",
-        title="house numbers in street pictures, cropped digits",
+        title="house numbers in street photographs, cropped digits",
         kind="image",
         count=(73_257, 26_032),
         class_count=10,
@@ -241,7 +241,7 @@ _TABLE = (
     ),
     Spec(
         name="cifar-10",
-        title="small colour pictures of animals and vehicles",
+        title="small colour images of animals and vehicles",
         kind="image",
         count=(50_000, 10_000),
         class_count=10,
@@ -257,7 +257,7 @@ _TABLE = (
     ),
     Spec(
         name="cifar-100",
-        title="small colour pictures of a hundred kinds of things",
+        title="small colour images of a hundred kinds of things",
         kind="image",
         count=(50_000, 10_000),
         class_count=100,

@@ -19,7 +19,7 @@ class Roles:
 
     Attributes:
         text: texts, usually `"text"`.
-        file: picture files, usually `"file"`.
+        file: image files, usually `"file"`.
         label: labels, usually `"label"`.
         id: what to call the examples, usually `"id"`.
     """
@@ -40,7 +40,7 @@ class Listed:
     """What a folder or a table lists.
 
     Attributes:
-        inputs: texts, or picture files.
+        inputs: texts, or image files.
         classes: the name of the class of each, None where unknown.
         ids: what to call each.
         columns: the columns that were used, by role.
@@ -53,13 +53,13 @@ class Listed:
 
 
 def list_table(table: Mapping[str, Any], roles: Roles, where: str, folder: Path) -> Listed:
-    """Texts or picture files, labels and ids from a table.
+    """Texts or image files, labels and ids from a table.
 
     Args:
         table: the columns by name.
         roles: which column is which.
         where: the name of the file, for errors.
-        folder: what picture files are relative to.
+        folder: what image files are relative to.
     """
     used = _used(table, roles, where)
     role = "text" if "text" in used else "file"
@@ -122,7 +122,7 @@ def _used(table: Mapping[str, Any], roles: Roles, where: str) -> dict[str, str]:
             else ""
         )
         raise FileError(
-            f"{where}: expected a column 'text' of texts or a column 'file' of picture files, and not both; found "
+            f"{where}: expected a column 'text' of texts or a column 'file' of image files, and not both; found "
             f"{found}. Name the column with text= or file= (in an experiment: data.text or data.file).{header}"
         )
     used[inputs[0]] = used.get(inputs[0], inputs[0])

@@ -59,7 +59,11 @@ class TokenExamples:
         return len(self.lengths)
 
     def batch(self, indices_n: Array) -> Tensor:
-        """`[n, T]` int64 ids, where T is the length of the longest of these texts; shorter ones end in `PADDING`."""
+        """`[n, T]` int64 ids, where T is the length of the longest of these texts; shorter ones end in `PADDING`.
+
+        Args:
+            indices_n: the positions.
+        """
         lengths_n = self.lengths[indices_n]
         positions_T = np.arange(lengths_n.max(initial=0))
         inside_n_T = positions_T < lengths_n[:, None]

@@ -61,21 +61,21 @@ class DataConfig(Section):
         name: a data set of the table (`poolwise datasets`).
         path: data of your own instead, see `poolwise.data.open_data`; every example needs a label.
         text: for `path`: the column of texts, `"text"` by default.
-        file: for `path`: the column of picture files, `"file"` by default.
+        file: for `path`: the column of image files, `"file"` by default.
         label: for `path`: the column of labels, `"label"` by default.
         id: for `path`: the column that names the examples.
         separator: for `path`: the character between the fields of a CSV file; found where that is certain.
         encoding: for `path`: the encoding of a table, such as `"cp1252"`; UTF-8 by default.
         columns: for `path`: the names of the columns of a table without a header row.
         classes: for `path`: the classes in order; those that occur, sorted, by default.
-        channels: for `path`: 1 for grey pictures, 3 for colour; grey by default if every picture is.
+        channels: for `path`: 1 for grey images, 3 for colour; grey by default if every image is.
         reader: for `path`: the function that reads the file, as `"package.module:function"`; by default the file's
             ending decides.
         options: for `path`: a table of other options for the reader.
         root: folder in which to look for the data set.
         check: whether the number of examples must be the official one.
         hub: whether to fetch the data set from the Hugging Face hub if it is not found.
-        size: images are averaged down to this many pixels each way, which makes networks faster. Pictures of different
+        size: images are averaged down to this many pixels each way, which makes networks faster. Images of different
             sizes, for `path`, are resized to it.
         repeats: how many noisy copies of every example are in the pool.
         noise: standard deviation of the noise on each copy.
@@ -329,11 +329,16 @@ def _present_names(value: Any) -> Any:
 
 
 class Config(Section):
-    """An experiment: data × posterior × methods × seeds.
+    """An experiment: which data, posterior, methods and seeds. There is one run per method and seed.
 
     Attributes:
         name: what it is called; its runs are kept under this name.
         seeds: the seeds, or how many there are.
+        data: the data, `[data]` in the file.
+        model: the network, `[model]`.
+        posterior: the posterior, `[posterior]`.
+        training: how networks are trained, `[training]`.
+        acquisition: methods, batch size and number of labels, `[acquisition]`.
         test_samples: measure the test accuracy with the first `test_samples` posterior samples only; by default with
             all of them.
         threads: PyTorch threads per run. Another number rounds sums differently, so it is part of the experiment.

@@ -22,12 +22,19 @@ class Rule(Protocol):
     """
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
-        """Why to stop now."""
+        """Why to stop now, in words; None to continue.
+
+        Args:
+            rounds: the rounds so far, such as `learner.rounds`.
+        """
 
 
 @dataclass(frozen=True)
 class Budget:
     """Stop once this many examples are labelled in all, including the first labels and those of the last round.
+
+    Attributes:
+        labels: how many.
 
     Example:
         >>> Budget(20).reason([Round(0, labelled=10, indices=(1, 2))])
@@ -38,7 +45,11 @@ class Budget:
     labels: int
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
-        """Why to stop now."""
+        """Why to stop now, in words; None to continue.
+
+        Args:
+            rounds: the rounds so far, such as `learner.rounds`.
+        """
         reached = bool(rounds) and rounds[-1].labelled + len(rounds[-1].indices) >= self.labels
         return f"the budget of {self.labels} labels is used" if reached else None
 
@@ -46,6 +57,10 @@ class Budget:
 @dataclass(frozen=True)
 class Target:
     """Stop once a metric on the validation set is good enough: accuracy at least the value, any other at most.
+
+    Attributes:
+        value: the accuracy to reach, or the largest value of another metric.
+        metric: `"accuracy"`, `"nll"`, `"brier"` or `"ece"`.
 
     Example:
         >>> Target(0.9).reason([Round(0, labelled=10, validation={"accuracy": 0.92})])
@@ -56,7 +71,11 @@ class Target:
     metric: str = "accuracy"
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
-        """Why to stop now."""
+        """Why to stop now, in words; None to continue.
+
+        Args:
+            rounds: the rounds so far, such as `learner.rounds`.
+        """
         if not rounds or not rounds[-1].labelled:
             return None
         if rounds[-1].validation is None:
@@ -99,7 +118,11 @@ class Stable:
             raise ParameterError(f"rounds must be at least 1, not {self.rounds!r}.")
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
-        """Why to stop now."""
+        """Why to stop now, in words; None to continue.
+
+        Args:
+            rounds: the rounds so far, such as `learner.rounds`.
+        """
         trained = [entry for entry in rounds if entry.labelled]
         if trained and not trained[-1].tracked and trained[-1].agreement is None:
             raise MissingInputError(

@@ -147,7 +147,12 @@ class Committee:
             return buffer.finish(features_N_D)
 
     def embed(self, data: Any, *, memory: int | str = budget.DEFAULT) -> Array:
-        """`[N, D]` float32: the inputs themselves, where they are numbers."""
+        """`[N, D]` float32: the inputs themselves, where they are numbers.
+
+        Args:
+            data: examples.
+            memory: working memory, in bytes or as `"2GB"`.
+        """
         inputs = _read(examples := as_examples(data), np.arange(len(examples)))
         if isinstance(inputs, list):
             raise MissingInputError("a committee has no embeddings of texts. Use a method that needs none.")

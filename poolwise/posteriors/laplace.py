@@ -163,7 +163,11 @@ class Laplace(BasePosterior):
         return self
 
     def sample(self, inputs: Array) -> Tensor:
-        """`[n, K, C]` logits of `[n, D]` features."""
+        """`[n, K, C]` logits.
+
+        Args:
+            inputs: `[n, D]` features.
+        """
         assert self.weights is not None
         weights_KC_D, features_n_D = self.weights.flatten(0, 1), torch.from_numpy(inputs)
         D = features_n_D.shape[1]
@@ -173,7 +177,11 @@ class Laplace(BasePosterior):
         return logits_n_KC.view(len(features_n_D), *self.weights.shape[:2])
 
     def features(self, inputs: Array) -> Array:
-        """The embeddings are the features themselves."""
+        """The embeddings, which are the features themselves.
+
+        Args:
+            inputs: `[n, D]` features.
+        """
         return inputs
 
     def state(self) -> dict[str, Any]:

@@ -161,7 +161,11 @@ class NearestNeighbour(BasePosterior):
         return super().predict(features_N_D, embeddings=embeddings, out=out, memory=memory, report=report)
 
     def sample(self, inputs: Array) -> Tensor:
-        """`[n, K, C]` logits of `[n, D]` features."""
+        """`[n, K, C]` logits.
+
+        Args:
+            inputs: `[n, D]` features.
+        """
         assert self.labelled is not None
         assert self.labels is not None
         features, labels_L = _tensor(self._split(inputs)), _tensor(self.labels)
@@ -169,11 +173,20 @@ class NearestNeighbour(BasePosterior):
         return -distances / self.temperature
 
     def features(self, inputs: Array) -> Array:
-        """The embeddings are the features themselves."""
+        """The embeddings, which are the features themselves.
+
+        Args:
+            inputs: `[n, D]` features.
+        """
         return inputs
 
     def embed(self, data: Any, *, memory: int | str = budget.DEFAULT) -> Array:
-        """`[N, D]` float32: the embeddings of the posterior."""
+        """`[N, D]` float32: the embeddings of the posterior.
+
+        Args:
+            data: examples.
+            memory: working memory, in bytes or as `"2GB"`.
+        """
         return self.posterior.embed(data, memory=memory)
 
     def state(self) -> dict[str, Any]:

@@ -148,7 +148,12 @@ class NetworkPosterior:
             return shared.predict(sampler, as_examples(data), budget.parse(memory), path, embeddings, report)
 
     def embed(self, data: Data, *, memory: int | str = budget.DEFAULT) -> Array:
-        """`[N, D]` float32: what goes into the last layer of the networks, without dropout, side by side."""
+        """`[N, D]` float32: what goes into the last layer of the networks, without dropout, side by side.
+
+        Args:
+            data: examples.
+            memory: working memory, in bytes or as `"2GB"`.
+        """
         with self._sampler() as sampler:
             return shared.embed(sampler, as_examples(data), budget.parse(memory))
 

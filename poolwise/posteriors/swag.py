@@ -222,7 +222,12 @@ class SWAG(NetworkPosterior):
         return found.with_embeddings(self.embed(examples, memory=memory)) if embeddings else found
 
     def embed(self, data: Data, *, memory: int | str = budget.DEFAULT) -> Array:
-        """`[N, D]` float32: what goes into the last layer of the network with the mean weights."""
+        """`[N, D]` float32: what goes into the last layer of the network with the mean weights.
+
+        Args:
+            data: examples.
+            memory: working memory, in bytes or as `"2GB"`.
+        """
         with self._sampler():  # which raises before fit
             assert self.mean is not None
         with shared.Sampler([self.mean], None, 0, self._device, self._outputs) as sampler:
@@ -234,7 +239,11 @@ class SWAG(NetworkPosterior):
         return {**super().state(), "mean": mean, "trained": self._trained.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restore saved weights."""
+        """Restore saved weights.
+
+        Args:
+            state: what `state` returned.
+        """
         super().load_state(state)
         self._trained.load_state(state["trained"])
         self.mean = copy.deepcopy(self.networks[0]) if state["mean"] else None

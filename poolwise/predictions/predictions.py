@@ -102,7 +102,9 @@ class Predictions(PoolReader):
         layout: PredictionLayout | None = None,
         validate: bool = True,
     ) -> Self:
-        """Predictions from probabilities; the arguments are those of `from_log_probs`.
+        """Predictions from probabilities that sum to one over the classes.
+
+        `values` are the probabilities. All other arguments are those of `from_log_probs`.
 
         Example:
             >>> import numpy as np, poolwise as pw
@@ -122,9 +124,9 @@ class Predictions(PoolReader):
         layout: PredictionLayout | None = None,
         validate: bool = True,
     ) -> Self:
-        """Predictions from raw network outputs, normalised over the classes when they are read.
+        """Predictions from raw network outputs, which go through a log-softmax over the classes when they are read.
 
-        The arguments are those of `from_log_probs`.
+        `values` are the logits. All other arguments are those of `from_log_probs`.
 
         Example:
             >>> import numpy as np, poolwise as pw

@@ -1,4 +1,4 @@
-"""Pictures from files, decoded once into one tensor of bytes."""
+"""Images from files, decoded once into one tensor of bytes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ENDINGS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
-"""The endings of the names of picture files."""
+"""The endings of the names of image files."""
 
 # What is read, whatever a file is called. Pillow knows others too, and runs other programs for some of them.
 _FORMATS = ("PNG", "JPEG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
@@ -35,7 +35,7 @@ def read_images(
     Args:
         paths: the files, at least one.
         size: height and width to resize to, one number for squares; None requires all to have the size of the first.
-        channels: 1 for grey, 3 for colour; None is grey if every picture is.
+        channels: 1 for grey, 3 for colour; None is grey if every image is.
     """
     import torch
 
@@ -81,7 +81,7 @@ def _words(size: tuple[int, int]) -> str:
 
 
 def _header(path: Path) -> tuple[tuple[int, int], bool]:
-    """Height and width, the right way up, and whether the picture is grey; the pixels are not decoded."""
+    """Height and width, the right way up, and whether the image is grey; the pixels are not decoded."""
     with open_image(path) as image:
         if image.mode.startswith(_DEEP):
             raise FileError(f"{path}: has more than 8 bits per pixel (mode {image.mode}). Convert it to 8 bits first.")
@@ -91,7 +91,7 @@ def _header(path: Path) -> tuple[tuple[int, int], bool]:
 
 
 def _decode(path: Path, shape: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    operations = package("PIL.ImageOps", "pillow", "reading pictures")
+    operations = package("PIL.ImageOps", "pillow", "reading images")
     channels, height, width = shape
     with open_image(path) as image:
         upright = operations.exif_transpose(image).convert("L" if channels == 1 else "RGB")
@@ -103,8 +103,8 @@ def _decode(path: Path, shape: Sequence[int]) -> np.ndarray[tuple[int, ...], np.
 
 @contextmanager
 def open_image(path: Path) -> Iterator["Image"]:
-    """A picture, opened; whatever is wrong with it becomes an error that names it."""
-    library = package("PIL.Image", "pillow", "reading pictures")
+    """An image, opened; whatever is wrong with it becomes an error that names it."""
+    library = package("PIL.Image", "pillow", "reading images")
     try:
         with library.open(path, formats=_FORMATS) as image:
             if image.width * image.height > _LARGEST:
@@ -117,4 +117,4 @@ def open_image(path: Path) -> Iterator["Image"]:
             f"{path}: expected at most {_LARGEST:,} pixels, found more ({error}). Make it smaller first."
         ) from error
     except Exception as error:  # Pillow raises many kinds on damaged files
-        raise FileError(f"{path}: not a picture that can be read ({error}). Remove or replace it.") from error
+        raise FileError(f"{path}: not an image that can be read ({error}). Remove or replace it.") from error

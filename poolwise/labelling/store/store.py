@@ -278,7 +278,11 @@ class Store:
     # Batches and models
 
     def add_batch(self, proposal: Proposal) -> Proposal:
-        """Store a batch; it is returned with its number."""
+        """Store a batch, and return it with its number.
+
+        Args:
+            proposal: the batch.
+        """
         with self._database.writing() as connection:
             number = (connection.execute(sa.select(sa.func.max(schema.batches.c.number))).scalar() or 0) + 1
             added = replace(proposal, number=number, at=proposal.at or time.time())
@@ -327,7 +331,11 @@ class Store:
             return set(connection.execute(sa.select(schema.picks.c.item).where(schema.picks.c.check)).scalars())
 
     def add_model(self, record: ModelRecord) -> ModelRecord:
-        """Store what is known about a model; it is returned with its number."""
+        """Store what is known about a model, and return it with its number.
+
+        Args:
+            record: what is known.
+        """
         with self._database.writing() as connection:
             number = (connection.execute(sa.select(sa.func.max(schema.models.c.number))).scalar() or 0) + 1
             added = replace(record, number=number, at=record.at or time.time())
