@@ -315,7 +315,7 @@ function showWaiting() {
   let words = ["Choosing the first items …", `The data is being read. This takes a moment the first time.${none}`];
   if (ready) words = ["One moment …", "The next items are being fetched."];
   if (exhausted) words = ["Everything is labelled.", "There is nothing left to ask for."];
-  if (exhausted && held) words = ["Others have the last items.", "You get them if they are not answered within five minutes. This page looks by itself."];
+  if (exhausted && held) words = ["Others have the last items.", "You get them if they are not answered within five minutes. This page checks by itself."];
   const box = make("div", { class: "empty" }, make("p", { class: "big", text: words[0] }), make("p", { class: "quiet", text: words[1] }));
   const places = [["/progress", "Progress"], ["/review", "Review"], ["/labels.csv", "Download the labels"]];
   const links = places.map(([href, text]) => make("a", { class: "button", href, text }));
