@@ -140,8 +140,8 @@ def main() -> None:
         "## One network",
         "",
         f"A training step of the BatchBALD CNN (28 × 28, batch 64, Adam, one thread) takes {milliseconds:.1f} ms. "
-        f"{share:.1%} of the time is spent outside PyTorch's operators: in the Python code of Poolwise and in PyTorch's "
-        "dispatch.",
+        f"{share:.1%} of the time is spent outside PyTorch's operators: in the Python code of Poolwise and in "
+        "PyTorch's dispatch.",
         "",
         "## Five members",
         "",
