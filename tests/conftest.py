@@ -12,6 +12,8 @@ from hypothesis import settings
 
 # Nothing heavy is imported here: the process that hands out the tests runs none of them.
 
+gc.set_threshold(20_000, 20, 20)  # a collection in ten is enough
+
 # Times vary on a busy machine; failures must not. The same examples are tried every time.
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=40, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=1000, print_blob=True)
