@@ -5,9 +5,8 @@
 
 Each measurement is a process of its own, on one thread. The two contenders take turns, and the best of their repeats
 counts. Seconds are those of the processor, so a busy machine disturbs both alike. They include reading or opening the
-predictions, validation and the first pass, and not the loading of modules, for which a small selection is made first.
-Compiled loops, where they are used, are loaded while the clock runs. Peak memory is the largest resident size of the
-process, input included.
+predictions and the first pass, which validates them as in `poolwise select`, and not the loading of modules, for which
+a small selection is made first. Peak memory is the largest resident size of the process, input included.
 """
 
 import argparse
@@ -77,7 +76,7 @@ def choose(name: str, contender: str, path: str, batch: int, mapped: bool) -> di
     small = np.full((8, 2, 2), np.log(0.5), np.float32)
     pw.select(small, 2, method, seed=0, information=False)
     started = time.process_time()
-    source = pw.Predictions.open(path) if mapped else np.load(path)
+    source = pw.Predictions.open(path, validate=False) if mapped else np.load(path)
     result = pw.select(source, batch, method, seed=0, information=False)
     seconds = time.process_time() - started
     picks = [int(i) for i in result.indices]

@@ -121,6 +121,32 @@ def test_pair_information_matches_the_joint_table(dtype, x):
     np.testing.assert_allclose(aligned(deviations, swapped), np.diag(expected[::-1]), rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize(("K", "C"), [(20, 7), (10, 33), (10, 10), (100, 3), (5, 100), (3, 400)])
+@dtypes
+def test_a_pair_has_the_same_bits_whatever_it_is_computed_with(K: int, C: int, dtype: type) -> None:
+    """Selection compares equal points by equal numbers, however pairs are grouped."""
+    n = 80 if C <= 100 else 6
+    deviations = Deviations.of(torch.from_numpy(np.exp(pool(n, K, C, seed=3, dtype=dtype))))
+    others = deviations.take(torch.arange(n).roll(1))
+    together = aligned(deviations, others)
+    for first, last in ((0, 1), (1, 2), (0, 3), (2, 5), (n // 2, n)):
+        assert torch.equal(aligned(deviations[first:last], others[first:last]), together[first:last])
+
+
+@dtypes
+def test_pairs_with_many_classes_some_of_them_impossible(dtype: type) -> None:
+    probs = np.exp(pool(4, 3, 500, seed=1, dtype=np.float64))
+    probs[0, :, :100], probs[1, :, 50:] = 0, 0
+    probs /= probs.sum(2, keepdims=True)
+    deviations = Deviations.of(torch.from_numpy(probs.astype(dtype)))
+    expected = crossed(*[Deviations.of(torch.from_numpy(probs))] * 2)
+    np.testing.assert_allclose(with_itself(deviations), expected.diagonal(), rtol=0, atol=TOLERANCE[dtype])
+    turned = deviations.take(torch.tensor([1, 2, 3, 0]))
+    np.testing.assert_allclose(
+        aligned(deviations, turned), expected[[0, 1, 2, 3], [1, 2, 3, 0]], rtol=0, atol=TOLERANCE[dtype]
+    )
+
+
 @dtypes
 @given(x=small_pools(points=(2, 5)))
 def test_a_pair_shares_no_more_than_either_knows(dtype, x):

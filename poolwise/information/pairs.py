@@ -12,12 +12,17 @@ Every term is non-negative and computed to relative precision, at the same cost:
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 # ln(1 + δ) is taken at no less than this, where δ = -1 means two labels that never occur together. It is then
 # multiplied by 1 + δ = 0, so the value does not matter as long as it is finite.
 _ALMOST_MINUS_ONE = {torch.float32: -1 + 2**-23, torch.float64: -1 + 2**-52}
+# Products of matrices with more terms than this take much longer than a call.
+_LARGE = 1 << 16
+# A pair with more terms than this is computed in parts of about this many: they stay in a cache of the processor.
+_CHUNK = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -70,13 +75,63 @@ def _phi(delta: Tensor) -> Tensor:
     return torch.addcmul(logs, delta, logs, out=logs).sub_(delta)
 
 
+def _by_classes(a: Deviations, b: Deviations, same: bool) -> Tensor:
+    """The information of one pair with many classes, a few classes of `a` at a time, so that all fits into a cache.
+
+    Classes that no member gives any probability add nothing, and are left out.
+
+    Args:
+        a: one point.
+        b: another one.
+        same: whether it is the same one. Then `δ_ab = δ_ba`, and half of them are enough.
+    """
+    a_K_C, a_C = _possible(a)
+    b_K_C, b_C = (a_K_C, a_C) if same else _possible(b)
+    scaled_C_K, total = a_K_C.T / len(a_K_C), a_C.new_zeros(())
+    rows = max(1, _CHUNK // max(1, len(b_C)))
+    for start in range(0, len(a_C), rows):
+        part = slice(start, start + rows)
+        first = start if same else 0
+        phi_r_C = _phi(torch.mm(scaled_C_K[part], b_K_C[:, first:])).mul_(b_C[first:])
+        sums_r = phi_r_C.sum(1)
+        if same:
+            sums_r += phi_r_C[:, rows:].sum(1)
+        total += sums_r.mul_(a_C[part]).sum()
+    return total
+
+
+def _possible(point: Deviations) -> tuple[Tensor, Tensor]:
+    """`[K, C]` ratios and `[C]` means of one point, for the classes that are possible."""
+    ratios_K_C, means_C = point.ratios[0], point.means[0]
+    kept = means_C.nonzero().squeeze(1)
+    return (ratios_K_C, means_C) if len(kept) == len(means_C) else (ratios_K_C[:, kept], means_C[kept])
+
+
+def _products(a_n_C_K: Tensor, b_n_K_C: Tensor) -> Tensor:
+    """`[n, C, C]` a product of two matrices for each of n pairs, whose last bits do not depend on the other pairs.
+
+    Those of `torch.bmm` do for some shapes (K = 20 and C = 7, for one). NumPy calls a routine for each product, which
+    also takes a third less time for ten classes. It may use threads for large ones, so these are done one by one here.
+    """
+    n, C, K = a_n_C_K.shape
+    if C * C * K <= _LARGE:
+        return torch.from_numpy(np.matmul(a_n_C_K.numpy(), b_n_K_C.numpy()))
+    products_n_C_C = a_n_C_K.new_empty(n, C, C)
+    for product_C_C, a_C_K, b_K_C in zip(products_n_C_C, a_n_C_K, b_n_K_C, strict=True):
+        torch.mm(a_C_K, b_K_C, out=product_C_C)
+    return products_n_C_C
+
+
 def aligned(a: Deviations, b: Deviations) -> Tensor:
     """`[n]` information between each point of `a` and the point of `b` in the same place.
 
     Every pair is a product of its own, of the same shape, so its value does not depend on which other pairs are
     computed with it. Selection relies on that: equal points must have equal gains.
     """
-    phi_n_C_C = _phi(torch.bmm(a.ratios.transpose(1, 2), b.ratios).div_(a.ratios.shape[1]))
+    if a.means.shape[1] ** 2 > _CHUNK:
+        one_by_one = [_by_classes(a[i : i + 1], b[i : i + 1], a is b) for i in range(len(a))]
+        return torch.stack(one_by_one).clamp_min_(0.0) if one_by_one else a.means.new_empty(0)
+    phi_n_C_C = _phi(_products(a.ratios.transpose(1, 2), b.ratios).div_(a.ratios.shape[1]))
     return phi_n_C_C.mul_(b.means[:, None, :]).sum(2).mul_(a.means).sum(1).clamp_min_(0.0)
 
 

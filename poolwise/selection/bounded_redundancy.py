@@ -82,39 +82,43 @@ class BoundedRedundancy(PairwiseRedundancy):
         least_n = np.full(len(points_n), least) if race else np.asarray(least)[order_n]
         exact_n, compared_n = np.zeros(len(points_n), bool), np.zeros(len(points_n), bool)
         together = min(self._step, max(_LEAST_TOGETHER, _BOUNDS // len(self._picks)))
-        known, others = 0, np.empty(0, np.int64)
+        known, live, others = 0, np.empty(0, np.int64), np.empty(0, np.int64)
         while True:
-            live = np.flatnonzero((bounds_n[:known] >= least_n[:known]) & ~exact_n[:known])
-            ahead = bounds_n[live].max(initial=-np.inf)
-            if known < len(points_n) and bounds_n[known] >= ahead:
+            more = known == 0 or (known < len(points_n) and bounds_n[known] >= least_n[known])
+            if more and (len(live) == 0 or bounds_n[known] >= bounds_n[live].max()):
                 new = slice(known, min(len(points_n), known + max(_INSERTED, known)))
-                others = np.append(others, self._insert(points_n[new], points_n, ahead=not (race and self._dear)))
+                added = self._insert(points_n[new], points_n, ahead=not (race and self._dear))
                 if self._table.has_lower:
+                    others = np.append(others, added)
                     bounds_n[new] = np.minimum(bounds_n[new], self._ceilings(points_n[new]))
                 known = new.stop
-                continue
-            if len(live) == 0:
-                if race or not self._table.has_lower or len(others) == 0:
-                    return points_n[:known], bounds_n[:known], exact_n[:known]
-                # More points were added than were asked for, and so bounded.
-                others = others[~np.isin(others, points_n[:known])]
-                found_n = np.concatenate([points_n[:known], others])
-                bounds = np.concatenate([bounds_n[:known], self._ceilings(others)])
-                return found_n, bounds, np.concatenate([exact_n[:known], np.zeros(len(others), bool)])
-            if len(live) > together:
-                live = live[np.argpartition(-bounds_n[live], together)[:together]]
-            live = live[np.argsort(-bounds_n[live])]
-            together = min(2 * together, self._step)
-            if self._meet(points_n[live]):
-                done_m = self._climb(points_n[live], compared_n[live])
-                exact_n[live[done_m]], compared_n[live] = True, True
-            bounds_n[live] = np.minimum(bounds_n[live], self._ceilings(points_n[live]))
-            won = live[exact_n[live]]
-            if len(won):
-                bounds_n[won] = self._gains(self._bald_N[points_n[won]], self._overlap_N[points_n[won]])
-                self._seen_N[points_n[won]] = len(self._picks)
-                if race:
-                    np.maximum(least_n, bounds_n[won].max() - self.slack, out=least_n)
+            elif len(live) == 0:
+                break
+            else:
+                if len(live) > together:
+                    live = live[np.argpartition(-bounds_n[live], together)[:together]]
+                live = live[np.argsort(-bounds_n[live])]
+                together = min(2 * together, self._step)
+                points_m = points_n[live]
+                done_m = np.zeros(len(live), bool)
+                if self._meet(points_m):
+                    done_m, compared_n[live] = self._climb(points_m, compared_n[live]), True
+                gains_m = self._bounds(points_m)
+                bounds_n[live] = np.minimum(bounds_n[live], self._ceilings(points_m, gains_m))
+                if done_m.any():
+                    won, gains_w = live[done_m], gains_m[done_m]
+                    exact_n[won], bounds_n[won] = True, gains_w
+                    self._seen_N[points_n[won]] = len(self._picks)
+                    if race:
+                        np.maximum(least_n, gains_w.max() - self.slack, out=least_n)
+            live = np.flatnonzero((bounds_n[:known] >= least_n[:known]) & ~exact_n[:known])
+        if race or len(others) == 0:
+            return points_n[:known], bounds_n[:known], exact_n[:known]
+        # More points were added than were asked for, and so bounded.
+        others = others[~np.isin(others, points_n[:known])]
+        found_n = np.concatenate([points_n[:known], others])
+        bounds = np.concatenate([bounds_n[:known], self._ceilings(others)])
+        return found_n, bounds, np.concatenate([exact_n[:known], np.zeros(len(others), bool)])
 
     def _meet(self, points_m: Array) -> bool:
         """Compute `I_ii` where it is not known; whether the points can go on at once, without new bounds."""
@@ -188,18 +192,26 @@ class BoundedRedundancy(PairwiseRedundancy):
             unknown_n = ~self._self_known_N[new]
             self._self_N[new[unknown_n]] = np.minimum(upper_n, self._bald_N[new] + self.slack)[unknown_n]
         table.insert(new, features_n_F)
+        if not self._dear:
+            self._know_self(new)  # of all at once, which saves calls
         return new
 
-    def _ceilings(self, indices_n: Array) -> Array:
-        """Upper bounds of the gains of points in the table, as far as pairs and moments tell."""
-        overlap_n = self._overlap_N[indices_n]
+    def _ceilings(self, indices_n: Array, gains_n: Array | None = None) -> Array:
+        """Upper bounds of the gains of points in the table, as far as pairs and moments tell.
+
+        Args:
+            indices_n: the points.
+            gains_n: what pairs alone tell, if that is known.
+        """
+        if gains_n is None:
+            gains_n = self._bounds(indices_n)
         if not self._table.has_lower:
-            return self._gains(self._bald_N[indices_n], overlap_n) + self.slack
+            return gains_n + self.slack
         lower_n = self._table.lower_n[self._table.row_N[indices_n]]
         if self._normalised:
             root_n = np.sqrt(self._self_N[indices_n])  # of `I_ii`, or of an upper bound of it
             lower_n = np.minimum(np.divide(lower_n, root_n, out=np.zeros_like(lower_n), where=root_n > 0), 1.0)
-        return self._gains(self._bald_N[indices_n], np.maximum(overlap_n, lower_n)) + self.slack
+        return np.minimum(gains_n, self._gains(self._bald_N[indices_n], lower_n)) + self.slack
 
 
 def lbb_objective(task: Task, redundancy: Redundancy, pairs: Pairs) -> PairwiseRedundancy:

@@ -117,8 +117,8 @@ class Greedy:
             index, gain, open_n = self._contest()
             hidden = self._threshold + self.objective.slack >= gain
             if hidden and (len(open_n) == 0 or self.bounds_N[open_n].max() <= self._threshold):
-                if max(self._beyond, self.bounds_N[self._reserve].max(initial=-np.inf)) <= self.objective.floor:
-                    return int(np.argmax(self.alive_N)), self.objective.floor
+                if self._beyond <= (floor := self.objective.floor) and (self.bounds_N[self._reserve] <= floor).all():
+                    return int(np.argmax(self.alive_N)), floor
                 self._choose_front(size)
                 size *= 2
             elif len(open_n) == 0:
@@ -176,7 +176,7 @@ class Greedy:
         if known.any():
             gain = values[known].max()
             index = int(front[known & (values == gain)].min())
-        could_win = (values + self.objective.slack > gain) | ((values == gain) & (front < index))
+        could_win = (values > gain - self.objective.slack) | ((values == gain) & (front < index))
         return index, float(gain), front[could_win & ~known]
 
     def _choose_front(self, size: int) -> None:

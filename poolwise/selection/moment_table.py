@@ -32,8 +32,7 @@ class MomentTable:
         lower_n: `[limit]` by row: the largest lower bound of a pair with a pick.
         has_lower: whether there are lower bounds.
         features: `[limit, F]` moments of the points, by row.
-        probes: `[F, batch_size]` what `upper` multiplies them with, one column per pick, where there are no lower
-            bounds.
+        probes: `[batch_size, F]` what `upper` multiplies them with, where there are no lower bounds.
     """
 
     def __init__(self, N: int, batch_size: int, layout: Layout, dtype: torch.dtype, memory: int) -> None:
@@ -42,7 +41,7 @@ class MomentTable:
         self._picks = torch.empty(batch_size, layout.width, dtype=dtype)
         self._scales = torch.empty(batch_size, dtype=dtype)
         self._weights_F = moments.linear(layout, dtype)
-        self.probes = torch.empty(layout.width, 0 if self.has_lower else batch_size, dtype=dtype)
+        self.probes = torch.empty(0 if self.has_lower else batch_size, layout.width, dtype=dtype)
         self.count = 0
         self.row_N = np.full(N, -1, np.int32)
         self.points = np.empty(0, np.int64)
@@ -83,7 +82,7 @@ class MomentTable:
         self._picks[self.count] = self.features[int(self.row_N[point])]
         self._scales[self.count] = scale
         if not self.has_lower:
-            torch.mul(self._picks[self.count], self._weights_F, out=self.probes[:, self.count]).mul_(scale)
+            torch.mul(self._picks[self.count], self._weights_F, out=self.probes[self.count]).mul_(scale)
         self.count += 1
         self._lower(slice(0, len(self.points)), slice(self.count - 1, self.count))
 
@@ -91,10 +90,11 @@ class MomentTable:
         """`[n, t]` numbers that the pairs of some points in the table with the picks are never above."""
         features_n_F = self.features.index_select(0, torch.from_numpy(self.row_N[points_n]))
         if not self.has_lower:
-            found: Array = torch.mm(features_n_F, self.probes[:, : self.count]).numpy()
+            found: Array = torch.mm(features_n_F, self.probes[: self.count].T).numpy()
             return found
         upper_n_t = moments.upper(features_n_F, self._picks[: self.count], self._layout)
-        return upper_n_t.mul_(self._scales[: self.count]).numpy()
+        scaled: Array = upper_n_t.mul_(self._scales[: self.count]).numpy()
+        return scaled
 
     def _lower(self, rows: slice, picks: slice) -> None:
         if self.has_lower and rows.start < rows.stop and picks.start < picks.stop:

@@ -72,7 +72,8 @@ class PairwiseRedundancy(GreedyObjective):
         self._self_known_N = np.zeros(N, bool)
         self._overlap_N = np.zeros(N)  # the largest correlation, the largest pair, or the sum of pairs so far
         self._seen_N = np.zeros(N, np.int32)  # how many picks the overlap takes into account
-        self._picks = np.empty(0, np.int64)
+        self._order_B = np.empty(task.batch_size, np.int64)
+        self._picks = self._order_B[:0]
         empty = torch.empty(0, K, C, dtype=task.predictions.dtype)
         self._picked = Deviations(empty, empty[:, 0])
         self._block = max(1, budget.block_rows(C * C * 4, task.memory))
@@ -103,11 +104,12 @@ class PairwiseRedundancy(GreedyObjective):
             self._picked = self._picked.padded(max(64, 2 * count))
         if self._normalised and not self._self_known_N[index]:
             self._know_self(np.array([index]))
-        slot, store = int(self._cache.slots(np.array([index]))[0]), self._cache.store
+        slot, store = self._cache.slot(index), self._cache.store
         # By NumPy, whose calls cost less for so few numbers.
         self._picked.ratios.numpy()[count] = store.ratios.numpy()[slot]
         self._picked.means.numpy()[count] = store.means.numpy()[slot]
-        self._picks = np.append(self._picks, index)
+        self._order_B[count] = index
+        self._picks = self._order_B[: count + 1]
         self.rows = self._cache.rows_read
 
     def update(self, index: int, bounds_N: Array) -> Array:

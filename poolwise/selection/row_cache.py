@@ -12,7 +12,7 @@ from poolwise.selection.task import Task
 
 
 class DeviationCache:
-    """Deviations of the points asked for so far, within a memory budget; emptied when it is full.
+    """Deviations of the points asked for so far, within a memory budget; the oldest make room for new ones.
 
     Args:
         predictions: where the rows come from.
@@ -23,8 +23,9 @@ class DeviationCache:
         N, K, C = predictions.shape
         self._predictions, self.shape = predictions, predictions.shape
         self._limit = max(1, min(N, memory // (predictions.row_bytes + C * 8)))
-        self._slot_N = np.full(N, -1, np.int64)
-        self._used = 0
+        self._slot_N = np.full(N, -1, np.int32)
+        self._point_s = np.full(self._limit, -1, np.int64)  # which point was last written to each slot
+        self._next = 0  # the slot that is written to next
         empty = torch.empty(0, K, C, dtype=predictions.dtype)
         self.store = Deviations(empty, empty[:, 0])
         self.rows_read = 0
@@ -75,23 +76,34 @@ class DeviationCache:
             slots_n = self._slot_N[indices_n]
         return slots_n
 
+    def slot(self, index: int) -> int:
+        """Where one point stands in `store`."""
+        found = int(self._slot_N[index])
+        return found if found >= 0 else int(self.slots(np.array([index]))[0])
+
     def take(self, indices_n: Array) -> Deviations:
         """Deviations of some points; at most `limit` different points may be asked for at once."""
         slots_n = torch.from_numpy(self.slots(indices_n))
         return self.store.take(slots_n)
 
     def _read(self, indices_n: Array, missing: Array) -> None:
-        if self._used + len(missing) > self._limit:
-            self._slot_N.fill(-1)
-            self._used, missing = 0, np.unique(indices_n)
+        place, slots_n = self._place(len(missing)), self._slot_N[indices_n]
+        if ((slots_n >= place.start) & (slots_n < place.stop)).any():  # some of these would have to make room
+            missing = np.unique(indices_n)
         self._put(missing, Deviations.of(self._predictions.rows(missing).probs))
         self.rows_read += len(missing)
 
     def _put(self, indices_n: Array, rows: Deviations, expected: int = 0) -> None:
-        needed = self._used + len(indices_n)
-        if needed > len(self.store):
-            self.store = self.store.padded(min(self._limit, max(needed, expected, 2 * len(self.store))))
-        place = slice(self._used, needed)
+        place = self._place(len(indices_n))
+        if place.stop > len(self.store):
+            self.store = self.store.padded(min(self._limit, max(place.stop, expected, 2 * len(self.store))))
+        slots_n, old_n = np.arange(place.start, place.stop), self._point_s[place]
+        self._slot_N[old_n[(old_n >= 0) & (self._slot_N[old_n] == slots_n)]] = -1
         self.store.ratios[place], self.store.means[place] = rows.ratios, rows.means
-        self._slot_N[indices_n] = np.arange(self._used, needed)
-        self._used = needed
+        self._slot_N[indices_n], self._point_s[place] = slots_n, indices_n
+        self._next = place.stop
+
+    def _place(self, count: int) -> slice:
+        """Where the next rows are written: after the last ones, or at the beginning if there is no room."""
+        start = self._next if self._next + count <= self._limit else 0
+        return slice(start, start + count)
