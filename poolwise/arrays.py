@@ -144,7 +144,7 @@ def as_embeddings(values: object, what: str, rows: int | None = None) -> Array:
     if array.ndim != 2 or array.shape[1] == 0 or (rows is not None and len(array) != rows):
         expected = f"[{'N' if rows is None else rows}, D]"
         raise ShapeError(f"{what} must have shape {expected}, one row per point, not {list(array.shape)}.")
-    step, largest = max(1, (1 << 22) // array.shape[1]), min(_LARGEST, float(np.finfo(array.dtype).max))
+    step, largest = max(1, (1 << 20) // array.shape[1]), min(_LARGEST, float(np.finfo(array.dtype).max))
     for start in range(0, len(array), step):
         usable = (np.abs(array[start : start + step]) <= largest).all(1)  # which NaN is not
         if not usable.all():

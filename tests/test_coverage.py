@@ -11,7 +11,7 @@ import poolwise as pw
 from poolwise import errors
 from poolwise.selection import coverage, coverage_kernels, coverage_loops
 from poolwise.selection.coverage_bounds import Moments
-from poolwise.selection.coverage_kernels import Rows
+from poolwise.selection.coverage_kernels import Gaussian, Rows, unit_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
 
@@ -164,3 +164,22 @@ def test_a_sample_of_targets_says_how_far_it_may_be_off():
     assert whole.indices.tolist() == exact.indices.tolist()
     with pytest.raises(errors.ParameterError, match="at least 2"):
         pw.select(x, 40, "posterior-coverage", sample=1)
+
+
+def test_wide_features_that_do_not_fit_are_read_a_few_rows_at_a_time() -> None:
+    """However large a block is asked for: 10,000 columns times 4,096 rows would take 160 MB."""
+    wide = np.random.default_rng(0).normal(size=(300, 50)).astype(np.float32)
+    kept, memory = unit_rows(wide, 1 << 20), 40 * 50 * 4 * 2
+    counts: list[int] = []
+
+    def read(places_n: np.ndarray) -> torch.Tensor:
+        counts.append(len(places_n))
+        return kept.take(places_n)
+
+    rows = Rows(300, 50, read, memory)
+    for places, others in ((slice(0, 300), np.arange(299, 0, -2)), (np.arange(90), slice(100, 300))):
+        found = Gaussian(rows).block(places, others)
+        np.testing.assert_allclose(found, Gaussian(kept).block(places, others), rtol=1e-5)
+    one, all_ = np.array([7]), np.arange(300)
+    np.testing.assert_array_equal(Gaussian(rows).pairs(one, all_), Gaussian(kept).pairs(one, all_))
+    assert max(counts) == rows.at_once == 40

@@ -61,7 +61,7 @@ def _agglomerate(rows_m_D: Array, count: int) -> Array:
     needs=("predictions", "embeddings"),
     parameters={
         "filter": "How many low-margin points to choose from, times the batch size.",
-        "subsample": "How many pool points to cluster; memory grows with its square.",
+        "subsample": "How many pool points to cluster; memory grows with its square and with the features.",
         "cluster_size": "Average number of clustered points in a cluster.",
     },
     stochastic=True,

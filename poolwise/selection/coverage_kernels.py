@@ -22,8 +22,8 @@ _STEP = 1024
 _NUMBERS = 1 << 17
 # Rows of a block of the kernel.
 _ROWS = 256
-# Rows that are taken at once if they are in memory, and if they have to be read.
-_MANY, _FEW = 1 << 20, 4096
+# Rows that are taken at once if they are in memory; and if they have to be read, at most and at least.
+_MANY, _FEW, _FEWEST = 1 << 20, 4096, 16
 
 Places = slice | Array
 """Positions: consecutive ones from a start to a stop, or an array of any."""
@@ -46,11 +46,13 @@ class Rows:
         self.count, self.width, self.dtype = count, width, dtype
         self._read = read
         self._whole: Tensor | None = None
+        self._few = max(_FEWEST, min(_FEW, memory // (2 * width * dtype.itemsize)))
         if count * width * dtype.itemsize <= memory // 2:
             self._whole = torch.empty(count, width, dtype=dtype)
-            for start in range(0, count, _STEP):
-                places = np.arange(start, min(start + _STEP, count))
-                self._whole[start : start + _STEP] = read(places)
+            step = min(_STEP, self._few)
+            for start in range(0, count, step):
+                places = np.arange(start, min(start + step, count))
+                self._whole[start : start + step] = read(places)
 
     def __len__(self) -> int:
         return self.count
@@ -58,7 +60,7 @@ class Rows:
     @property
     def at_once(self) -> int:
         """How many rows to ask for at once."""
-        return _FEW if self._whole is None else _MANY
+        return self._few if self._whole is None else _MANY
 
     def take(self, places_n: Array) -> Tensor:
         """`[n, F]` features of some points."""
@@ -85,7 +87,7 @@ class Rows:
 
     def some(self, places_n: Array) -> "Rows":
         """The features of some points only, in that order."""
-        memory = 0 if self._whole is None else 2 * self._whole.nbytes
+        memory = self._few * 2 * self.width * self.dtype.itemsize if self._whole is None else 2 * self._whole.nbytes
         return Rows(len(places_n), self.width, lambda some: self.take(places_n[some]), memory, self.dtype)
 
 
@@ -180,8 +182,14 @@ class Cosine(Kernel):
 
     def block(self, targets: Places, candidates: Places) -> Tensor:
         """`[t, n]` similarities."""
-        rows_t_F, rows_n_F = self.targets.at(targets), self.candidates.at(candidates)
-        return self._between(rows_t_F, rows_n_F, self._scratch.shaped(len(rows_t_F), len(rows_n_F), self.dtype))
+        (count, step), (others, other_step) = _extent(targets, self.targets), _extent(candidates, self.candidates)
+        out_t_n = self._scratch.shaped(count, others, self.dtype)
+        for start in range(0, count, step):
+            rows_t_F = self.targets.at(_within(targets, start, start + step))
+            for first in range(0, others, other_step):
+                rows_n_F = self.candidates.at(_within(candidates, first, first + other_step))
+                self._between(rows_t_F, rows_n_F, out_t_n[start : start + step, first : first + other_step])
+        return out_t_n
 
     def _between(self, targets_t_F: Tensor, candidates_n_F: Tensor, out_t_n: Tensor) -> Tensor:
         return torch.mm(targets_t_F, candidates_n_F.T, out=out_t_n)
@@ -196,8 +204,9 @@ class Cosine(Kernel):
         """`[n]` similarities."""
         values_n: Array = np.empty(len(targets_n), np.float64 if self.dtype == torch.float64 else np.float32)
         one = self.candidates.array(candidates_n) if len(candidates_n) == 1 else None
-        for start in range(0, len(targets_n), _STEP):
-            part = slice(start, start + _STEP)
+        step = min(_STEP, self.at_once)
+        for start in range(0, len(targets_n), step):
+            part = slice(start, start + step)
             rows_n_F = self.candidates.array(candidates_n[part]) if one is None else one
             values_n[part] = self._of_pairs(rows_n_F, self.targets.array(targets_n[part]))
         values_n[values_n < 4 * self.noise] = 0
@@ -268,6 +277,19 @@ class Product(Kernel):
     def content(self, candidates_n: Array) -> Array:
         """`[n, F]` features."""
         return np.concatenate([self.first.content(candidates_n), self.second.content(candidates_n)], 1)
+
+
+def _extent(places: Places, rows: Rows) -> tuple[int, int]:
+    """How many places there are, and how many of them to read at once: all if they are in memory."""
+    count = places.stop - places.start if isinstance(places, slice) else len(places)
+    return count, max(1, min(count, rows.at_once))
+
+
+def _within(places: Places, first: int, last: int) -> Places:
+    """Some of the places."""
+    if isinstance(places, slice):
+        return slice(places.start + first, min(places.start + last, places.stop))
+    return places[first:last]
 
 
 def rounding(rows: Rows) -> float:

@@ -16,9 +16,10 @@ def nearest(kernel: Kernel) -> Array:
     """`[T]` the largest similarity of any candidate with each target; 0 if there are no candidates."""
     N, T = kernel.shape
     best_T = torch.zeros(T, dtype=kernel.dtype)
+    step = min(_STEP, kernel.at_once)
     for some_m in in_parts(np.arange(N)):
-        for start in range(0, T, _STEP):
-            part = slice(start, min(start + _STEP, T))
+        for start in range(0, T, step):
+            part = slice(start, min(start + step, T))
             torch.maximum(best_T[part], kernel.block(part, some_m).amax(1), out=best_T[part])
     result: Array = best_T.numpy()
     return result
