@@ -84,10 +84,11 @@ def need(size: int, what: str, advice: str) -> None:
     """
     free = available()
     if free is not None and size > free:
-        raise NotEnoughMemoryError(f"{what} would take {_gigabytes(size)}, and {_gigabytes(free)} are free. {advice}")
+        raise NotEnoughMemoryError(f"{what} would take {gigabytes(size)}, and {gigabytes(free)} are free. {advice}")
 
 
-def _gigabytes(size: int) -> str:
+def gigabytes(size: int) -> str:
+    """A number of bytes in words."""
     return f"{size / 1e9:,.{1 if size >= 1e8 else 3}f} GB"
 
 

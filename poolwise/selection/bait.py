@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from poolwise import budget
 from poolwise.arrays import Array
 from poolwise.errors import NotEnoughMemoryError, ParameterError
 from poolwise.information.entropies import mean_prediction
@@ -119,9 +120,10 @@ def _check_memory(task: Task, form: str, D: int, A: int) -> None:
     if size > max(task.memory, _ALWAYS):
         advice = 'use form="binary", ' if form == "full" else ""
         raise NotEnoughMemoryError(
-            f"bait in its {form} form takes {size / 1e9:,.1f} GB for {len(task.predictions):,} points, {D:,} features "
-            f"and {task.predictions.shape[2]:,} classes, and the budget is {task.memory / 1e9:,.1f} GB: {advice}use "
-            "fewer features (such as the first principal components), restrict the candidates, or raise memory=."
+            f"bait in its {form} form takes {budget.gigabytes(size)} for {len(task.predictions):,} points, {D:,} "
+            f"features and {task.predictions.shape[2]:,} classes, and the budget is {budget.gigabytes(task.memory)}: "
+            f"{advice}use fewer features (such as the first principal components), restrict the candidates, or raise "
+            "memory=."
         )
 
 

@@ -20,6 +20,8 @@ from poolwise.arrays import Array
 _STEP = 1024
 # Numbers of embeddings that are scaled at a time, in float64.
 _NUMBERS = 1 << 17
+# Numbers of rows that are compared with others at a time.
+_COMPARED = 1 << 20
 # Rows of a block of the kernel.
 _ROWS = 256
 # Rows that are taken at once if they are in memory; and if they have to be read, at most and at least.
@@ -295,6 +297,11 @@ def _within(places: Places, first: int, last: int) -> Places:
 def rounding(rows: Rows) -> float:
     """How far a product of two rows of length one may be off: a few units of the last digit, more of long sums."""
     return float(2 * torch.finfo(rows.dtype).eps * (1 + np.sqrt(rows.width) / 8))
+
+
+def together(width: int) -> int:
+    """How many rows with this many numbers are compared at a time: a few megabytes of them."""
+    return max(_FEWEST, min(_STEP, _COMPARED // width))
 
 
 def in_parts(indices_n: Array, step: int = _ROWS) -> list[Array]:

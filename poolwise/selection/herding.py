@@ -6,7 +6,7 @@ import torch
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.selection.coverage import Coverage
-from poolwise.selection.coverage_kernels import Gaussian, Rows, rounding, unit_rows
+from poolwise.selection.coverage_kernels import Gaussian, Rows, rounding, together, unit_rows
 from poolwise.selection.coverage_targets import drawn_targets, nearest
 from poolwise.selection.objective import Evaluation
 from poolwise.selection.task import Picks, Task
@@ -58,7 +58,7 @@ def herd(
 
 def smallest_distance(rows: Rows) -> float:
     """The smallest distance between two rows that are not the same; infinite if there are no two such rows."""
-    smallest, step = np.inf, 1024
+    smallest, step = np.inf, together(rows.width)
     for start in range(0, len(rows), step):
         some_m_D = rows.part(start, start + step)
         for other in range(0, start + 1, step):

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.selection.coverage import Coverage
-from poolwise.selection.coverage_kernels import Cosine, Rows, in_parts, rounding, unit_rows
+from poolwise.selection.coverage_kernels import Cosine, Rows, in_parts, rounding, together, unit_rows
 from poolwise.selection.coverage_targets import drawn_targets
 from poolwise.selection.herding import SAMPLE_HELP, herd
 from poolwise.selection.margin import scores as margin_scores
@@ -73,12 +73,17 @@ def herd_locally(
     scales_N = 1 / (2 * np.maximum(squared_N, NARROWEST**2))
     weights_N, covered_N = margin_scores(task), np.exp(-squared_N * scales_N)
     own_N_E = kernel.columns(weights_N, covered_N, scales_N)
-    pool = Rows(
-        len(plain),
-        plain.width + own_N_E.shape[1],
-        lambda places: torch.cat([plain.take(places), torch.from_numpy(own_N_E[places])], 1).float(),
-        task.memory // 2,
-    )
+    step = together(plain.width)
+
+    def read(places_n: Array) -> Tensor:
+        rows_n_F = torch.empty(len(places_n), plain.width + own_N_E.shape[1])
+        for start in range(0, len(places_n), step):
+            some_m = places_n[start : start + step]
+            rows_n_F[start : start + step, : plain.width] = plain.take(some_m)
+            rows_n_F[start : start + step, plain.width :] = torch.from_numpy(own_N_E[some_m])
+        return rows_n_F
+
+    pool = Rows(len(plain), plain.width + own_N_E.shape[1], read, task.memory // 2)
     places = slice(None) if places_T is None else places_T
     made = kernel(pool, pool if places_T is None else pool.some(places_T), float(scales_N[places].max()))
     covered_T = covered_N[places] if kernel.labels_cover else None
@@ -130,10 +135,11 @@ class LocalGaussian(Cosine):
 def squared_distances(labelled: Rows, points: Rows) -> Array:
     """`[N]` the squared distance of each point to the nearest labelled one."""
     squared_N = np.full(len(points), np.inf)
-    for some_n in in_parts(np.arange(len(points)), 1024):
+    step = together(points.width)
+    for some_n in in_parts(np.arange(len(points)), step):
         own_n_D = points.take(some_n)
-        for start in range(0, len(labelled), 1024):
-            other_m_D = labelled.part(start, start + 1024)
+        for start in range(0, len(labelled), step):
+            other_m_D = labelled.part(start, start + step)
             products_n_m = own_n_D @ other_m_D.T
             apart_n_m = products_n_m.mul_(-2.0).add_(other_m_D.square().sum(1)).add_(own_n_D.square().sum(1)[:, None])
             squared_N[some_n] = np.minimum(squared_N[some_n], apart_n_m.amin(1).numpy())
