@@ -17,7 +17,7 @@ from benchmarks import coverage_tasks, rules
 from benchmarks.machine import cores, processor
 from poolwise.selection.posterior_coverage import _correlations
 
-SAMPLES = (None, 20_000, 10_000, 5_000)
+SAMPLES = (None, 20_000, 15_000, 10_000, 5_000)
 
 
 def covered(x: torch.Tensor, picks: np.ndarray) -> float:

@@ -9,7 +9,7 @@ from pools import features, pool
 
 import poolwise as pw
 from poolwise import errors
-from poolwise.selection import coverage, coverage_kernels, coverage_loops
+from poolwise.selection import coverage, coverage_early, coverage_kernels, coverage_loops, posterior_coverage
 from poolwise.selection.coverage_bounds import Moments
 from poolwise.selection.coverage_kernels import Gaussian, Rows, unit_rows
 
@@ -183,3 +183,84 @@ def test_wide_features_that_do_not_fit_are_read_a_few_rows_at_a_time() -> None:
     one, all_ = np.array([7]), np.arange(300)
     np.testing.assert_array_equal(Gaussian(rows).pairs(one, all_), Gaussian(kept).pairs(one, all_))
     assert max(counts) == rows.at_once == 40
+
+
+def test_a_large_batch_begins_with_a_sample_and_continues_exactly(monkeypatch):
+    """The first picks are greedy for the drawn targets, each later one for all targets, given those before it."""
+    monkeypatch.setattr(posterior_coverage, "LARGE_BATCH", 20)
+    monkeypatch.setattr(posterior_coverage, "MANY_TARGETS", 100)
+    monkeypatch.setattr(posterior_coverage, "TARGETS", 60)
+    monkeypatch.setattr(coverage_early, "_PICKS", 7)
+    x = pool(300, 4, 3)
+    plain = {"information": False, "method": "posterior-coverage", "filter": 300.0}
+    batch = pw.select(x, 40, **plain)
+    assert "first 7 picks were chosen by a random sample of 60 of 300 points" in str(batch.diagnostics)
+    order = np.argsort(-undecided(x), kind="stable")
+    drawn = order[np.sort(pw.seeding.stream(0, "targets").choice(300, 60, replace=False))]
+    kernel, weights = correlations(x), undecided(x)
+    first, estimates = facility_location(kernel[:, drawn], 5 * weights[drawn], 7)
+    assert batch.indices[:7].tolist() == first
+    covered, gains = np.zeros(300), []
+    for pick in batch.indices:
+        added = (np.maximum(kernel - covered, 0) * weights).sum(1)
+        gains.append(added[pick])
+        if len(gains) > 7:
+            assert added[pick] >= added.max() - 1e-5
+        covered = np.maximum(covered, kernel[pick])
+    np.testing.assert_allclose(batch.scores, gains, rtol=1e-4, atol=1e-5)
+    errors_B = batch.diagnostics.standard_error
+    assert (errors_B[:7] > 0).all()
+    assert (errors_B[7:] == 0).all()
+    assert (np.abs(batch.scores[:7] - estimates) <= 5 * errors_B[:7]).all()
+    assert batch.diagnostics.saturated_at is None
+
+    again = pw.select(x, 40, **plain, evaluation="full", memory="1MB")
+    assert again.indices.tolist() == batch.indices.tolist()
+    assert pw.select(x, 40, **plain, seed=1).indices[:7].tolist() != first
+    for every in ("all", None):
+        exact = pw.select(x, 40, **plain, sample=every)
+        assert exact.indices.tolist() == facility_location(kernel, weights, 40)[0]
+        assert exact.diagnostics.standard_error is None
+        assert not exact.diagnostics.notes
+    small = pw.select(x, 20, **plain)
+    assert small.indices.tolist() == exact.indices[:20].tolist()
+    with pytest.raises(errors.ParameterError, match="'auto', 'all'"):
+        pw.select(x, 20, **plain | {"sample": "some"})
+
+
+@pytest.mark.parametrize("kernel", ["posterior", "embeddings", "product"])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_a_large_batch_of_every_kind_and_a_pool_on_disk(monkeypatch, tmp_path, kernel, labelled):
+    monkeypatch.setattr(posterior_coverage, "LARGE_BATCH", 20)
+    monkeypatch.setattr(posterior_coverage, "MANY_TARGETS", 100)
+    monkeypatch.setattr(posterior_coverage, "TARGETS", 60)
+    x, h = pool(250, 4, 3), features(250, 6)
+    options = {"kernel": kernel, "labelled": labelled, "information": False}
+    known = pw.Predictions.from_log_probs(x, embeddings=h, labelled_embeddings=features(5, 6) if labelled else None)
+    options |= {"labelled_predictions": pool(5, 4, 3), "labels": np.arange(5) % 3} if labelled else {}
+    batch = pw.select(known, 30, "posterior-coverage", **options)
+    assert batch.diagnostics.notes
+    assert pw.select(known, 30, "posterior-coverage", evaluation="full", **options).indices.tolist() == (
+        batch.indices.tolist()
+    )
+    with pw.predictions.ShardWriter(tmp_path / "pool", x.shape, dtype=x.dtype.name, rows_per_shard=100) as writer:
+        for number in writer.missing:
+            writer.put(number, x[writer.rows(number)])
+    shards = pw.Predictions.open(tmp_path / "pool").with_embeddings(h, features(5, 6) if labelled else None)
+    assert pw.select(shards, 30, "posterior-coverage", memory="1MB", **options).indices.tolist() == (
+        batch.indices.tolist()
+    )
+
+
+def test_a_sample_that_is_covered_ends_no_batch(monkeypatch):
+    """Ten kinds of points, of which a sample of two knows two: later picks cover the others."""
+    monkeypatch.setattr(posterior_coverage, "LARGE_BATCH", 5)
+    monkeypatch.setattr(posterior_coverage, "MANY_TARGETS", 20)
+    monkeypatch.setattr(posterior_coverage, "TARGETS", 2)
+    kinds = pool(10, 6, 4)
+    x = np.repeat(kinds, 4, 0)
+    batch = pw.select(x, 20, "posterior-coverage", information=False)
+    exact = pw.select(x, 20, "posterior-coverage", information=False, sample="all")
+    assert {*batch.indices[: batch.diagnostics.saturated_at] // 4} == set(range(10))
+    assert batch.diagnostics.saturated_at <= exact.diagnostics.saturated_at + 1
+    assert batch.scores.sum() == pytest.approx(exact.scores.sum(), rel=1e-5)

@@ -114,12 +114,25 @@ class Coverage(GreedyObjective):
         self._moments = moments_of(self._kernel, self._weights_T) if N * T > _FEW else None
         return self._sweep() if self._moments is None else self._moments.bounds(self.covered_T)
 
+    def after(self, picks: list[int]) -> Array:
+        """Gains of all points once some have been picked, instead of `start`."""
+        for index in picks:
+            self.add(index)
+        gains_N = self._sweep()
+        gains_N[picks] = -np.inf
+        self.current = True
+        return gains_N
+
     def pick(self, evaluation: Evaluation = "lazy", tolerance: float | None = None) -> Picks:
         """The batch, with gains summed over the values of the pairs."""
         picks = super().pick(evaluation, tolerance)
-        sums_B = np.array([gain for gain, _ in self._added])
-        picks.scores = np.where(picks.scores > picks.tolerance, sums_B, picks.scores)
+        picks.scores = np.where(picks.scores > picks.tolerance, self.gained, picks.scores)
         return picks
+
+    @property
+    def gained(self) -> Array:
+        """`[B]` the gain of each pick so far, summed over the values of its pairs."""
+        return np.array([gain for gain, _ in self._added])
 
     def standard_errors(self, population: int) -> Array:
         """`[B]` standard error of each gain, if the T targets are a random sample drawn without replacement.
@@ -279,10 +292,10 @@ class Coverage(GreedyObjective):
     def _sum_up(self, gains_N: Array) -> None:
         """Compute all gains from the lists of all targets, which removes what rounding left of earlier values."""
         picked_N = np.isneginf(gains_N)
-        gains_N[:] = self._lists.gains(self._known_T)
+        gains_N[:], count = self._lists.gains(self._known_T)
         gains_N[picked_N] = -np.inf
         if self._noise > 0:
-            count, noise = self._lists.longest(), 2 * (self._kernel.noise + self._kernel.relative)
+            noise = 2 * (self._kernel.noise + self._kernel.relative)
             self.slack = noise * self._largest * min(count, _SIGMAS * count**0.5)
 
     def _tidy(self) -> None:

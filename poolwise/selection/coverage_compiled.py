@@ -1,12 +1,15 @@
 """The inner loops of coverage, compiled: the functions of `coverage_loops`, which says what they do."""
 
 import numpy as np
+import torch
 
 from poolwise.arrays import Array
 from poolwise.selection.compiling import compiled
+from poolwise.selection.coverage_kernels import Scratch
 
-# Values that are compared with a level together.
-_TOGETHER = 16
+# Marks of one byte that are looked at together, as one word.
+_TOGETHER = 8
+_masks = Scratch()
 
 
 @compiled
@@ -42,35 +45,30 @@ def add_both(
         sums_n[j] += added_n[j]
 
 
-@compiled
 def above(values_t_n: Array, above_t: Array) -> tuple[Array, Array, Array]:
     """Values above a level of their row."""
     rows, columns = values_t_n.shape
-    lengths_t = np.zeros(rows, np.int64)
-    for i in range(rows):
-        level, count = above_t[i], 0
-        for j in range(columns):
-            count += values_t_n[i, j] > level
-        lengths_t[i] = count
-    total = lengths_t.sum()
+    mask_t_m = _masks.shaped(rows, columns + -columns % _TOGETHER, torch.bool).numpy()
+    mask_t_m[:, columns:] = False
+    np.greater(values_t_n, above_t[:, None], out=mask_t_m[:, :columns])
+    return _marked(values_t_n, mask_t_m, mask_t_m.view(np.uint64), int(np.count_nonzero(mask_t_m)))
+
+
+@compiled
+def _marked(values_t_n: Array, mask_t_m: Array, words_t_w: Array, total: int) -> tuple[Array, Array, Array]:
+    """Values that are marked, of which there are few: words of marks show where there are none."""
+    lengths_t = np.zeros(len(values_t_n), np.int64)
     # One more than needed: the number after the last hit is written, and not counted.
     places, values = np.empty(total + 1, np.int32), np.empty(total + 1, values_t_n.dtype)
     found = 0
-    for i in range(rows):
-        level = above_t[i]
-        stop = found + lengths_t[i]
-        for start in range(0, columns, _TOGETHER):
-            if found == stop:
-                break
-            end = min(start + _TOGETHER, columns)
-            largest = values_t_n[i, start]
-            for j in range(start + 1, end):
-                largest = max(largest, values_t_n[i, j])
-            if largest > level:
-                for j in range(start, end):
-                    value = values_t_n[i, j]
-                    places[found], values[found] = j, value
-                    found += value > level
+    for i in range(len(values_t_n)):
+        first = found
+        for w in range(words_t_w.shape[1]):
+            if words_t_w[i, w]:
+                for j in range(_TOGETHER * w, min(_TOGETHER * w + _TOGETHER, values_t_n.shape[1])):
+                    places[found], values[found] = j, values_t_n[i, j]
+                    found += mask_t_m[i, j]
+        lengths_t[i] = found - first
     return lengths_t, places[:total], values[:total]
 
 
@@ -145,6 +143,26 @@ def cover(
             lengths[number] = kept - start
         known_T[target] = high_T[target]
     return read, left
+
+
+@compiled
+def add_lists(
+    places: Array,
+    values: Array,
+    starts: Array,
+    lengths: Array,
+    level_T: Array,
+    weights_T: Array,
+    gains_N: Array,
+    counts_N: Array,
+) -> None:
+    """Add what listed values have above levels, and count the pairs."""
+    for number in range(len(starts)):
+        target = number % len(level_T)
+        level, weight = np.float64(level_T[target]), np.float64(weights_T[target])
+        for entry in range(starts[number], starts[number] + lengths[number]):
+            gains_N[places[entry]] += weight * max(np.float64(values[entry]) - level, 0.0)
+            counts_N[places[entry]] += 1
 
 
 @compiled

@@ -165,6 +165,10 @@ class Kernel(ABC):
     def permuted(self, order_T: Array) -> "Kernel":
         """A symmetric kernel of the same points in another order."""
 
+    @abstractmethod
+    def restricted(self, targets_t: Array) -> "Kernel":
+        """The same kernel with some of the targets only."""
+
 
 class Cosine(Kernel):
     """`max(0, <z_i, z_j>)` of rows of length one, or zero for points that are like nobody.
@@ -200,6 +204,13 @@ class Cosine(Kernel):
         """The same kernel of points in another order."""
         other = copy.copy(self)
         other.candidates = other.targets = self.candidates.some(order_T)
+        return other
+
+    def restricted(self, targets_t: Array) -> Kernel:
+        """The same kernel with some of the targets."""
+        other = copy.copy(self)
+        other.targets, other.symmetric = self.targets.some(targets_t), False
+        other.shape = self.shape[0], len(targets_t)
         return other
 
     def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
@@ -269,6 +280,10 @@ class Product(Kernel):
     def permuted(self, order_T: Array) -> Kernel:
         """The same kernel of points in another order."""
         return Product(self.first.permuted(order_T), self.second.permuted(order_T))
+
+    def restricted(self, targets_t: Array) -> Kernel:
+        """The same kernel with some of the targets."""
+        return Product(self.first.restricted(targets_t), self.second.restricted(targets_t))
 
     def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
         """`[n]` similarities."""

@@ -8,9 +8,6 @@ from poolwise.selection.coverage_kernels import Kernel
 from poolwise.selection.coverage_loops import loops, starts_of
 from poolwise.selection.coverage_sweeps import Hits
 
-# Pairs whose terms are summed at a time, so that these never take much memory.
-_STEP = 1 << 20
-
 
 class Lists:
     """Lists of pairs, and what they say about gains.
@@ -102,28 +99,22 @@ class Lists:
         self._numbers[self._numbers >= self._shape[1]] -= self._shape[1]
         self.unknown_n = np.flatnonzero(~self.listed_T)
 
-    def longest(self) -> int:
-        """The largest number of targets that one candidate may improve."""
-        self._make_room(0)
-        return int(np.bincount(self._places[: self._used]).max(initial=0))
-
     def settle(self, kernel: Kernel) -> None:
         """Replace values from blocks by those of each pair alone."""
         self._make_room(0)
         places = self._places[: self._used].astype(np.int64)
         self._values[: self._used] = kernel.pairs(places, np.repeat(*self._owners()))
 
-    def gains(self, level_T: Array) -> Array:
-        """`[N]` what each candidate would add to targets with lists, given how far these are covered."""
-        self._make_room(0)
-        gains_N, targets = np.zeros(self._shape[0]), np.repeat(*self._owners())
-        for start in range(0, self._used, _STEP):
-            part = slice(start, start + _STEP)
-            terms = np.maximum(self._values[part], level_T[targets[part]]).astype(np.float64)
-            terms -= level_T[targets[part]]
-            terms *= self._weights_T[targets[part]]
-            gains_N += np.bincount(self._places[part], terms, self._shape[0])
-        return gains_N
+    def gains(self, level_T: Array) -> tuple[Array, int]:
+        """What each candidate would add to targets with lists, given how far these are covered.
+
+        Returns:
+            `[N]` gains, and the largest number of pairs that are listed of one candidate.
+        """
+        gains_N, counts_N = np.zeros(self._shape[0]), np.zeros(self._shape[0], np.int64)
+        lists = self._places, self._values, self._starts, self._lengths
+        self._loops.add_lists(*lists, level_T, self._weights_T, gains_N, counts_N)
+        return gains_N, int(counts_N.max(initial=0))
 
     def _owners(self) -> tuple[Array, Array]:
         """The target of each list, and how long the list is."""

@@ -5,6 +5,7 @@ half a second to load. Both round differently, which decides nothing: see `cover
 """
 
 import importlib
+import itertools
 import sys
 from types import ModuleType
 
@@ -15,6 +16,8 @@ from torch import Tensor
 from poolwise.arrays import Array
 from poolwise.selection.coverage_kernels import Scratch
 
+# Pairs whose terms are summed at a time, so that these never take much memory.
+_STEP = 1 << 20
 # With this many pairs compiled loops save more time than they take to load.
 _MANY = 50_000_000
 _COMPILED = "poolwise.selection.coverage_compiled"
@@ -131,6 +134,42 @@ def cover(
     left = runs(starts_l, lengths_l)
     values[left], places[left] = here[kept], own[kept]
     return len(entries), len(kept)
+
+
+def add_lists(
+    places: Array,
+    values: Array,
+    starts: Array,
+    lengths: Array,
+    level_T: Array,
+    weights_T: Array,
+    gains_N: Array,
+    counts_N: Array,
+) -> None:
+    """Add to gains what listed values have above the level of their target, times its weight; and count the pairs.
+
+    Args:
+        places: the candidates of all lists.
+        values: their values.
+        starts: `[2 T]` where each list begins.
+        lengths: `[2 T]` how long it is.
+        level_T: `[T]` the level.
+        weights_T: `[T]` the weight.
+        gains_N: `[N]` gains; written to.
+        counts_N: `[N]` in how many pairs each candidate is; written to.
+    """
+    N, owners = len(gains_N), np.tile(np.arange(len(level_T), dtype=np.int32), 2)
+    ends = np.cumsum(lengths)
+    steps = np.arange(0, ends[-1] if len(ends) else 0, _STEP)
+    bounds = np.append(np.searchsorted(ends, steps, side="right"), len(ends))
+    for first, last in itertools.pairwise(bounds):
+        part = slice(first, last)
+        entries, targets = runs(starts[part], lengths[part]), np.repeat(owners[part], lengths[part])
+        terms = np.maximum(values[entries], level_T[targets]).astype(np.float64)
+        terms -= level_T[targets]
+        terms *= weights_T[targets]
+        gains_N += np.bincount(places[entries], terms, N)
+        counts_N += np.bincount(places[entries], minlength=N)
 
 
 def gather(

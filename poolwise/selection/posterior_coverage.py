@@ -20,6 +20,7 @@ from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.predictions import Predictions
 from poolwise.selection.coverage import Coverage
+from poolwise.selection.coverage_early import LARGE_BATCH, MANY_TARGETS, TARGETS, EarlySample
 from poolwise.selection.coverage_kernels import Cosine, Kernel, Product, Rows
 from poolwise.selection.coverage_targets import drawn_targets, nearest
 from poolwise.selection.embeddings import Embeddings, mean_of
@@ -73,22 +74,16 @@ def _unit(rows_n_F: Tensor) -> Tensor:
     return torch.where(lengths_n_1 > 1e-6, rows_n_F / lengths_n_1.clamp_min(1e-6), 0.0)
 
 
-def _kernels(
-    task: Task, points_T: Array, drawn_t: Array | None, name: KernelName, labelled: bool
-) -> tuple[Kernel, Kernel | None]:
-    """Similarities of the points of the filter with targets, and of the labelled points with them (None without those).
-
-    Targets are the points of the filter, or those of them that were drawn.
-    """
+def _kernels(task: Task, points_T: Array, name: KernelName, labelled: bool) -> tuple[Kernel, Kernel | None]:
+    """Similarities of the points of the filter, and of the labelled points with them (None without those)."""
     within: list[Kernel] = []
     before: list[Kernel] = []
     memory = task.memory // 4
 
     def add(rows: Rows, known: Rows | None) -> None:
-        targets = rows if drawn_t is None else rows.some(drawn_t)
-        within.append(Cosine(rows, targets))
+        within.append(Cosine(rows))
         if known is not None:
-            before.append(Cosine(known, targets))
+            before.append(Cosine(known, rows))
 
     if name != "embeddings":
         seen = task.labelled_predictions if labelled else None
@@ -140,8 +135,9 @@ def _filtered(scores_N: Array, filter: float, batch_size: int) -> Array:
         "kernel": "'posterior': correlation of predictions over the samples; 'embeddings': cosine of the centred "
         "embeddings; 'product': one times the other.",
         "labelled": "Whether labelled points cover as picks do, so that what they settle is not settled again.",
-        "sample": "Cover this many of the points that the filter keeps, drawn at random, instead of all: quicker for "
-        "batches of thousands, with a standard error of each gain in the diagnostics. None covers all, exactly.",
+        "sample": f"'auto': in batches of more than {LARGE_BATCH:,} points, the first picks are those that cover "
+        f"{TARGETS:,} points drawn at random best, and all others are exact; 'all', or None: every pick is exact; a "
+        "number: all picks cover this many points, drawn at random. The diagnostics have standard errors.",
         "evaluation": EVALUATION_HELP,
     },
     needs=(
@@ -162,19 +158,26 @@ def posterior_coverage(
     weights: Literal["margin", "uniform"] = "margin",
     kernel: KernelName = "posterior",
     labelled: bool = False,
-    sample: int | None = None,
+    sample: int | Literal["auto", "all"] | None = "auto",
     evaluation: Evaluation = "lazy",
 ) -> Picks:
     """Select greedily; points that cover equally much are taken most undecided first."""
     scores_N = margin_scores(task)
     points_T = _filtered(scores_N, filter, task.batch_size)
     weights_T = scores_N[points_T] if weights == "margin" else np.ones(len(points_T))
-    drawn_t, scale = drawn_targets(task, "posterior-coverage", len(points_T), sample)
-    within, before = _kernels(task, points_T, drawn_t, kernel, labelled)
-    covered_t = None if before is None else nearest(before)
-    objective = Coverage(task, within, weights_T if drawn_t is None else scale * weights_T[drawn_t], covered_t)
-    picks = objective.pick(evaluation)
-    if drawn_t is not None:
-        picks.standard_error = objective.standard_errors(len(points_T))
-    picks.indices, picks.rows = points_T[picks.indices], len(points_T)
+    within, before = _kernels(task, points_T, kernel, labelled)
+    T, covered_T = len(points_T), None if before is None else nearest(before)
+    large = task.batch_size > LARGE_BATCH and T > MANY_TARGETS
+    count = (TARGETS if sample == "auto" and large else None) if isinstance(sample, str) else sample
+    drawn_t, scale = drawn_targets(task, "posterior-coverage", T, count)
+    if drawn_t is not None and sample == "auto":
+        picks = EarlySample(task, within, weights_T, covered_T, drawn_t).pick(evaluation)
+    elif drawn_t is not None:
+        covered_t = None if covered_T is None else covered_T[drawn_t]
+        objective = Coverage(task, within.restricted(drawn_t), scale * weights_T[drawn_t], covered_t)
+        picks = objective.pick(evaluation)
+        picks.standard_error = objective.standard_errors(T)
+    else:
+        picks = Coverage(task, within, weights_T, covered_T).pick(evaluation)
+    picks.indices, picks.rows = points_T[picks.indices], T
     return picks
