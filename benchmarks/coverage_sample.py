@@ -1,23 +1,32 @@
-"""`posterior-coverage` of a sample of the targets: what it saves, and what it costs in coverage; prints a table.
+"""`posterior-coverage` with b = 5,000: what a sample of the targets saves, and what it costs; prints a table.
 
-    POOLWISE_DATA=... python -m benchmarks.coverage_sample [--quick]
+    POOLWISE_DATA=... python -m benchmarks.coverage_sample [--quick] [--only fashion|synthetic]
 
-50,000 points, b = 5,000, so the filter keeps all of them. Coverage is `Σ_j u_j max_i r_ij` over all 50,000 targets, as
-a share of what the exact batch covers. Processor time on one thread, one run each.
+50,000 points, so the filter keeps all of them. `auto`, the default, chooses the first picks by a sample and all others
+exactly; a number is a sample that chooses all picks. Coverage is `Σ_j u_j max_i r_ij` over all 50,000 targets, as a
+share of what the exact batch covers. Processor time on one thread, one run each.
 """
 
 import argparse
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
 import poolwise as pw
-from benchmarks import coverage_tasks, rules
+from benchmarks import coverage_before, coverage_tasks, rules
 from benchmarks.machine import cores, processor
 from poolwise.selection.posterior_coverage import _correlations
 
-SAMPLES = (None, 20_000, 15_000, 10_000, 5_000)
+POOLS: dict[str, tuple[str, Callable[[int], torch.Tensor]]] = {
+    "fashion": (
+        "Fashion-MNIST, ensemble of 5",
+        lambda n: rules.of_an_ensemble("fashion-mnist", n, members=5, labels=1000),
+    ),
+    "synthetic": ("synthetic, 10×10", lambda n: rules.predictions(n, 10, 10)),
+}
+SAMPLES = ("all", "auto", 20_000, 10_000)
 
 
 def covered(x: torch.Tensor, picks: np.ndarray) -> float:
@@ -30,32 +39,42 @@ def covered(x: torch.Tensor, picks: np.ndarray) -> float:
     return float(weights @ best.clamp_min(0).double())
 
 
+def timed(select: Callable[[], pw.Batch]) -> tuple[float, pw.Batch]:
+    """Seconds of the processor, and the batch."""
+    started = time.process_time()
+    batch = select()
+    return time.process_time() - started, batch
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the points")
-    n = 5_000 if parser.parse_args().quick else 50_000
+    parser.add_argument("--only", choices=POOLS, help="these predictions")
+    options = parser.parse_args()
+    n = 5_000 if options.quick else 50_000
     torch.set_num_threads(1)
     print(f"{processor()}, {cores()} cores, one thread, seconds of the processor; b = {n // 10:,} of {n:,}\n")
-    print("| predictions | sample | seconds | times as fast | coverage | standard error of the sum |")
+    print("| predictions | sample | seconds | × version 0.1 | coverage | standard error of the sum |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    for name, make in (
-        ("Fashion-MNIST, ensemble of 5", lambda: rules.of_an_ensemble("fashion-mnist", n, members=5, labels=1000)),
-        ("synthetic, 10×10", lambda: rules.predictions(n, 10, 10)),
-    ):
-        x = make()
+    for name in [options.only] if options.only else POOLS:
+        title, make = POOLS[name]
+        x = make(n)
         coverage_tasks.ready(x)
-        first, most = 0.0, 0.0
+        before, _ = timed(lambda x=x: pw.select(x, n // 10, coverage_before.before, information=False))
+        print(f"| {title} | version 0.1 | {before:.1f} | 1.0 | | |", flush=True)
+        most = 0.0
         for sample in SAMPLES:
-            size = None if sample is None else sample * n // 50_000
-            started = time.process_time()
-            batch = pw.select(x, n // 10, "posterior-coverage", sample=size, information=False)
-            seconds, reached = time.process_time() - started, covered(x, batch.indices)
-            first, most = first or seconds, most or reached
+            size = sample * n // 50_000 if isinstance(sample, int) else sample
+            seconds, batch = timed(
+                lambda x=x, size=size: pw.select(x, n // 10, "posterior-coverage", sample=size, information=False)
+            )
+            reached = covered(x, batch.indices)
+            most = most or reached
             errors = batch.diagnostics.standard_error
             error = "" if errors is None else f"{np.sqrt(np.square(errors).sum()) / most:.2%}"
-            label = "all" if size is None else f"{size:,}"
-            times = f"{seconds:.1f} | {first / seconds:.1f}×"
-            print(f"| {name} | {label} | {times} | {reached / most:.2%} | {error} |", flush=True)
+            label = f"{size:,}" if isinstance(size, int) else size
+            times = f"{seconds:.1f} | {before / seconds:.1f}"
+            print(f"| {title} | {label} | {times} | {reached / most:.2%} | {error} |", flush=True)
 
 
 if __name__ == "__main__":

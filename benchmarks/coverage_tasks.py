@@ -13,6 +13,7 @@ import torch
 import poolwise as pw
 from benchmarks import coverage_before
 from poolwise.selection import coverage_loops
+from poolwise.selection.coverage_early import LARGE_BATCH
 from poolwise.selection.posterior_coverage import _correlations
 
 Contender = Callable[[], Any]
@@ -32,6 +33,9 @@ def before(make: Make, size: int) -> Callable[[int], Iterator[tuple[str, Contend
         x, b = make(n), size * n // 50_000
         ready(x)
         yield "poolwise", lambda: pw.select(x, b, "posterior-coverage", information=False).indices
+        if size > LARGE_BATCH:
+            exact = {"sample": "all", "information": False}
+            yield "poolwise, every pick exact", lambda: pw.select(x, b, "posterior-coverage", **exact).indices
         yield "before: version 0.1", lambda: pw.select(x, b, coverage_before.before, information=False).indices
 
     return contenders

@@ -38,8 +38,8 @@ _BYTES_PER_PAIR, _MOST_PAIRS = 32, 1 << 26
 # A target gets a list if no larger a share of the candidates would be in it: reading one costs ten times as much as a
 # product of a matrix, per pair.
 _SHORT = 0.1
-# With this few pairs everything is listed from the start.
-_FEW = 1 << 19
+# With this few pairs, if there is room, everything is listed from the start: 1,000 points that cover each other.
+_FEW = 1 << 20
 # Candidates that are looked at to estimate how long lists would be, for so many targets at a time.
 _PROBES, _PROBED = 256, 4096
 # A symmetric sweep costs about this share of one that makes every product.
@@ -111,7 +111,7 @@ class Coverage(GreedyObjective):
     def start(self) -> Array:
         """Upper bounds of the coverage of each point alone, or that coverage where no bounds are to be had for less."""
         N, T = self._kernel.shape
-        self._moments = moments_of(self._kernel, self._weights_T) if N * T > _FEW else None
+        self._moments = moments_of(self._kernel, self._weights_T) if N * T > min(_FEW, self._room) else None
         return self._sweep() if self._moments is None else self._moments.bounds(self.covered_T)
 
     def after(self, picks: list[int]) -> Array:
@@ -275,7 +275,7 @@ class Coverage(GreedyObjective):
         """`[d]` values above which pairs of some targets are to be listed; infinite for targets without a list."""
         N, T = self._kernel.shape
         low_d = self._low_T[targets_d]
-        if N * T <= _FEW:
+        if N * T <= min(_FEW, self._room):
             return low_d
         counts_d = np.zeros(len(targets_d))
         for start in range(0, len(targets_d), _PROBED):
