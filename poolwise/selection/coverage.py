@@ -111,7 +111,7 @@ class Coverage(GreedyObjective):
     def start(self) -> Array:
         """Upper bounds of the coverage of each point alone, or that coverage where no bounds are to be had for less."""
         N, T = self._kernel.shape
-        self._moments = moments_of(self._kernel, self._weights_T) if N * T > min(_FEW, self._room) else None
+        self._moments = moments_of(self._kernel, self._weights_T) if min(_FEW, self._room) < N * T else None
         return self._sweep() if self._moments is None else self._moments.bounds(self.covered_T)
 
     def after(self, picks: list[int]) -> Array:
@@ -275,7 +275,7 @@ class Coverage(GreedyObjective):
         """`[d]` values above which pairs of some targets are to be listed; infinite for targets without a list."""
         N, T = self._kernel.shape
         low_d = self._low_T[targets_d]
-        if N * T <= min(_FEW, self._room):
+        if min(_FEW, self._room) >= N * T:
             return low_d
         counts_d = np.zeros(len(targets_d))
         for start in range(0, len(targets_d), _PROBED):
