@@ -9,7 +9,14 @@ from pools import features, pool
 
 import poolwise as pw
 from poolwise import errors
-from poolwise.selection import coverage, coverage_early, coverage_kernels, coverage_loops, posterior_coverage
+from poolwise.selection import (
+    coverage,
+    coverage_early,
+    coverage_kept,
+    coverage_kernels,
+    coverage_loops,
+    posterior_coverage,
+)
 from poolwise.selection.coverage_bounds import Moments
 from poolwise.selection.coverage_kernels import Gaussian, Rows, unit_rows
 
@@ -27,6 +34,16 @@ STAGES = {
     "settled at once": {"_FEW": -1, "_JUDGED": 1 << 30},
     "no symmetry": {"_FEW": -1, "coverage_kernels._MANY": 7},
     "compiled loops": {"_FEW": -1, "coverage_loops._MANY": 0},
+    "kept": {"_FEW": -1, "coverage_kept._PAIRS": 1 << 20},
+    "kept in small blocks": {
+        "_FEW": -1,
+        "_SHORT": 0.05,
+        "_WORTH": 1e9,
+        "_CHEAP": -1,
+        "coverage_kept._PAIRS": 1 << 20,
+        "coverage_kept._ROWS": 3,
+        "coverage_kept._COLUMNS": 5,
+    },
 }
 
 
@@ -35,10 +52,18 @@ def in_stage(stage, monkeypatch):
         pytest.importorskip("numba")
     else:  # other tests may have loaded the compiled loops
         monkeypatch.setattr(coverage_loops, "_COMPILED", "not there")
+    monkeypatch.setattr(coverage_kept, "_PAIRS", 0)
     for name, value in STAGES[stage].items():
         place, _, name = name.rpartition(".")
         monkeypatch.setattr(
-            {"": coverage, "coverage_kernels": coverage_kernels}.get(place, coverage_loops), name, value
+            {
+                "": coverage,
+                "coverage_kernels": coverage_kernels,
+                "coverage_kept": coverage_kept,
+                "coverage_loops": coverage_loops,
+            }[place],
+            name,
+            value,
         )
 
 

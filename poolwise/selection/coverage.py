@@ -4,10 +4,10 @@ The coverage of T targets by a batch S is `Σ_j u_j max_{i∈S∪L} k_ij`, with 
 points L cover already: those that are labelled. Coverage is monotone and submodular. So greedy selection is within
 `1 - 1/e` of the best batch (Nemhauser et al. 1978), gains never grow, and lazy evaluation is exact (Minoux 1978).
 
-No `N × T` matrix is kept. A gain is a sum over the pairs in which a point improves on what a target is covered already.
-After six greedy picks that is one pair in twenty, after a hundred one in 250. So a target gets a list of the candidates
-that may still improve it as soon as that is short. When it is covered further, the gains of these fall by what they
-could have added, and all gains are up to date again.
+No `N × T` matrix is kept, but for a few thousand points. A gain is a sum over the pairs in which a point improves on
+what a target is covered already. After six greedy picks that is one pair in twenty, after a hundred one in 250. So a
+target gets a list of the candidates that may still improve it as soon as that is short. When it is covered further, the
+gains of these fall by what they could have added, and all gains are up to date again.
 
 Targets that are covered further before they have a list are *open*: the gains of all points are up to date but for
 these. A *sweep* compares all points with them, and gives lists to most. Near the end of a batch that would not pay:
@@ -27,6 +27,7 @@ import torch
 
 from poolwise.arrays import Array
 from poolwise.selection.coverage_bounds import Moments, moments_of
+from poolwise.selection.coverage_kept import kept
 from poolwise.selection.coverage_kernels import Kernel, fingerprints, in_parts
 from poolwise.selection.coverage_lists import Lists
 from poolwise.selection.coverage_sweeps import between, sweep, sweep_symmetric
@@ -242,6 +243,8 @@ class Coverage(GreedyObjective):
         Args:
             everything: close and list every target that has no list, as far as there is room.
         """
+        if self._gains_N is None:
+            self._kernel = kept(self._kernel, self.task.memory)
         kernel, (N, T), high_T = self._kernel, self._kernel.shape, self._high_T
         targets_d = np.flatnonzero(~self._lists.listed_T if everything else self._open_T)
         if self._gains_N is None or (kernel.symmetric and len(targets_d) > _HALF * T):

@@ -1,0 +1,78 @@
+"""A kernel that is kept whole, where there are few pairs: each similarity is then computed once."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from poolwise.arrays import Array
+from poolwise.selection.coverage_kernels import Kernel, Places, Scratch
+
+# How many pairs are kept at most: 5,000 points that cover each other take 100 MB; and which share of the memory.
+_PAIRS, _SHARE = 1 << 25, 1 / 8
+# Targets and candidates of a block.
+_ROWS, _COLUMNS = 256, 2048
+
+
+class Kept(Kernel):
+    """The values of another kernel.
+
+    Args:
+        kernel: the kernel.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel, self.shape, self.dtype = kernel, kernel.shape, kernel.dtype
+        self.noise, self.relative, self.at_once = kernel.noise, kernel.relative, kernel.at_once
+        (N, T), self._scratch = kernel.shape, Scratch()
+        self._values_T_N = torch.empty(T, N, dtype=kernel.dtype)
+        for start in range(0, T, _ROWS):
+            rows = slice(start, min(start + _ROWS, T))
+            for begin in range(start if kernel.symmetric else 0, N, _COLUMNS):
+                columns = slice(begin, min(begin + _COLUMNS, N))
+                values_t_n = kernel.block(rows, columns)
+                self._values_T_N[rows, columns] = values_t_n
+                if kernel.symmetric:
+                    self._values_T_N[columns, rows] = values_t_n.T
+
+    def block(self, targets: Places, candidates: Places) -> Tensor:
+        """`[t, n]` similarities, copied."""
+        values = self._values_T_N
+        t, n = (p.stop - p.start if isinstance(p, slice) else len(p) for p in (targets, candidates))
+        out_t_n = self._scratch.shaped(t, n, self.dtype)
+        if not isinstance(targets, slice):
+            return self._some(torch.from_numpy(targets), candidates, out_t_n)
+        if isinstance(candidates, slice):
+            return out_t_n.copy_(values[targets, candidates])
+        return torch.index_select(values[targets], 1, torch.from_numpy(candidates), out=out_t_n)
+
+    def _some(self, targets_t: Tensor, candidates: Places, out_t_n: Tensor) -> Tensor:
+        if isinstance(candidates, slice):
+            return torch.index_select(self._values_T_N[:, candidates], 0, targets_t, out=out_t_n)
+        return out_t_n.copy_(self._values_T_N[targets_t[:, None], torch.from_numpy(candidates)])
+
+    def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
+        """`[n]` similarities, each computed for its pair alone."""
+        return self._kernel.pairs(candidates_n, targets_n)
+
+    def content(self, candidates_n: Array) -> Array:
+        """`[n, F]` the numbers that a candidate's similarities depend on."""
+        return self._kernel.content(candidates_n)
+
+    def permuted(self, order_T: Array) -> Kernel:
+        """The same kernel of points in another order, not kept."""
+        return self._kernel.permuted(order_T)
+
+    def restricted(self, targets_t: Array) -> Kernel:
+        """The same kernel with some of the targets, not kept."""
+        return self._kernel.restricted(targets_t)
+
+
+def kept(kernel: Kernel, memory: int) -> Kernel:
+    """The kernel, kept whole if there is room for it.
+
+    Args:
+        kernel: the kernel.
+        memory: the budget in bytes.
+    """
+    pairs = int(np.prod(kernel.shape))
+    return Kept(kernel) if 0 < pairs <= _PAIRS and pairs * kernel.dtype.itemsize <= _SHARE * memory else kernel
