@@ -89,6 +89,7 @@ class Coverage(GreedyObjective):
         )
         self._noise, self._relative = self._dtype(kernel.noise), self._dtype(kernel.relative)
         self._room = min(_MOST_PAIRS, task.memory // _BYTES_PER_PAIR)
+        self._few = math.prod(kernel.shape) <= min(_FEW, self._room)
         self._total = float(self._weights_T.sum(dtype=np.float64))
         self._largest = float(self._weights_T.max(initial=0))
         self._moments: Moments | None = None
@@ -111,8 +112,7 @@ class Coverage(GreedyObjective):
 
     def start(self) -> Array:
         """Upper bounds of the coverage of each point alone, or that coverage where no bounds are to be had for less."""
-        N, T = self._kernel.shape
-        self._moments = moments_of(self._kernel, self._weights_T) if min(_FEW, self._room) < N * T else None
+        self._moments = None if self._few else moments_of(self._kernel, self._weights_T)
         return self._sweep() if self._moments is None else self._moments.bounds(self.covered_T)
 
     def after(self, picks: list[int]) -> Array:
@@ -243,7 +243,7 @@ class Coverage(GreedyObjective):
         Args:
             everything: close and list every target that has no list, as far as there is room.
         """
-        if self._gains_N is None:
+        if self._gains_N is None and not self._few:
             self._kernel = kept(self._kernel, self.task.memory)
         kernel, (N, T), high_T = self._kernel, self._kernel.shape, self._high_T
         targets_d = np.flatnonzero(~self._lists.listed_T if everything else self._open_T)
@@ -276,9 +276,9 @@ class Coverage(GreedyObjective):
 
     def _worth_listing(self, targets_d: Array, everything: bool) -> Array:
         """`[d]` values above which pairs of some targets are to be listed; infinite for targets without a list."""
-        N, T = self._kernel.shape
+        N = self._kernel.shape[0]
         low_d = self._low_T[targets_d]
-        if min(_FEW, self._room) >= N * T:
+        if self._few:
             return low_d
         counts_d = np.zeros(len(targets_d))
         for start in range(0, len(targets_d), _PROBED):
