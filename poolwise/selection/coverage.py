@@ -4,7 +4,7 @@ The coverage of T targets by a batch S is `Σ_j u_j max_{i∈S∪L} k_ij`, with 
 points L cover already: those that are labelled. Coverage is monotone and submodular. So greedy selection is within
 `1 - 1/e` of the best batch (Nemhauser et al. 1978), gains never grow, and lazy evaluation is exact (Minoux 1978).
 
-No `N × T` matrix is kept, but for a few thousand points. A gain is a sum over the pairs in which a point improves on
+No `N × T` matrix is kept, but for few points of many features. A gain sums over the pairs in which a point improves on
 what a target is covered already. After six greedy picks that is one pair in twenty, after a hundred one in 250. So a
 target gets a list of the candidates that may still improve it as soon as that is short. When it is covered further, the
 gains of these fall by what they could have added, and all gains are up to date again.

@@ -1,4 +1,4 @@
-"""A kernel that is kept whole, where there are few pairs: each similarity is then computed once."""
+"""A kernel that is kept whole, where there are few pairs of many features: each similarity is then computed once."""
 
 import numpy as np
 import torch
@@ -9,6 +9,8 @@ from poolwise.selection.coverage_kernels import Kernel, Places, Scratch
 
 # How many pairs are kept at most: 5,000 points that cover each other take 100 MB; and which share of the memory.
 _PAIRS, _SHARE = 1 << 25, 1 / 8
+# Of 384 features a product takes longer than reading its result again from memory, of 81 it does not.
+_WIDTH = 256
 # Targets and candidates of a block.
 _ROWS, _COLUMNS = 256, 2048
 
@@ -23,6 +25,7 @@ class Kept(Kernel):
     def __init__(self, kernel: Kernel) -> None:
         self._kernel, self.shape, self.dtype = kernel, kernel.shape, kernel.dtype
         self.noise, self.relative, self.at_once = kernel.noise, kernel.relative, kernel.at_once
+        self.width = kernel.width
         (N, T), self._scratch = kernel.shape, Scratch()
         self._values_T_N = torch.empty(T, N, dtype=kernel.dtype)
         for start in range(0, T, _ROWS):
@@ -68,11 +71,12 @@ class Kept(Kernel):
 
 
 def kept(kernel: Kernel, memory: int) -> Kernel:
-    """The kernel, kept whole if there is room for it.
+    """The kernel, kept whole if that saves time and there is room for it.
 
     Args:
         kernel: the kernel.
         memory: the budget in bytes.
     """
     pairs = int(np.prod(kernel.shape))
-    return Kept(kernel) if 0 < pairs <= _PAIRS and pairs * kernel.dtype.itemsize <= _SHARE * memory else kernel
+    room = 0 < pairs <= _PAIRS and pairs * kernel.dtype.itemsize <= _SHARE * memory
+    return Kept(kernel) if room and kernel.width >= _WIDTH else kernel

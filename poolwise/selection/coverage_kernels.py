@@ -137,9 +137,11 @@ class Kernel(ABC):
         dtype: the type of its values.
         symmetric: whether candidates and targets are the same points, and all are in memory.
         at_once: how many candidates or targets to ask for at once.
+        width: how many features a similarity is made of.
     """
 
     shape: tuple[int, int]
+    width: int
     noise: float
     relative: float = 0.0
     dtype: torch.dtype
@@ -180,7 +182,7 @@ class Cosine(Kernel):
 
     def __init__(self, candidates: Rows, targets: Rows | None = None) -> None:
         self.candidates, self.targets = candidates, candidates if targets is None else targets
-        self.shape = len(self.candidates), len(self.targets)
+        self.shape, self.width = (len(self.candidates), len(self.targets)), candidates.width
         self.noise, self.dtype = rounding(candidates), candidates.dtype
         self.at_once = min(self.candidates.at_once, self.targets.at_once)
         self.symmetric = self.targets is self.candidates and self.at_once == _MANY
@@ -267,7 +269,7 @@ class Product(Kernel):
 
     def __init__(self, first: Kernel, second: Kernel) -> None:
         self.first, self.second = first, second
-        self.shape, self.dtype = first.shape, first.dtype
+        self.shape, self.dtype, self.width = first.shape, first.dtype, first.width + second.width
         self.relative = first.relative + second.relative
         self.noise = first.noise + second.noise
         self.symmetric = first.symmetric and second.symmetric
