@@ -36,9 +36,14 @@ STAGES = {
     "compiled loops": {"_FEW": -1, "coverage_loops._MANY": 0},
     "kept": {"_FEW": -1, "coverage_kept._PAIRS": 1 << 20, "coverage_kept._WIDTH": 0},
     "kept in small blocks": {
-        **{"_FEW": -1, "_SHORT": 0.05, "_WORTH": 1e9, "_CHEAP": -1},
-        **{"coverage_kept._PAIRS": 1 << 20, "coverage_kept._WIDTH": 0},
-        **{"coverage_kept._ROWS": 3, "coverage_kept._COLUMNS": 5},
+        "_FEW": -1,
+        "_SHORT": 0.05,
+        "_WORTH": 1e9,
+        "_CHEAP": -1,
+        "coverage_kept._PAIRS": 1 << 20,
+        "coverage_kept._WIDTH": 0,
+        "coverage_kept._ROWS": 3,
+        "coverage_kept._COLUMNS": 5,
     },
 }
 
