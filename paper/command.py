@@ -136,7 +136,7 @@ def _collect(runs: RunsArgument) -> None:
 @studying.command("collect")
 def _study_collect(
     runs: RunsArgument,
-    name: Annotated[str, typer.Argument(help="Which records to replace: quick, ablation, coverage or fixed.")],
+    name: Annotated[str, typer.Argument(help="Which records to replace: quick, ablation, coverage, judging or tail.")],
 ) -> None:
     """Replace records of the study in paper/records by the finished runs of a folder."""
     if name not in study.ARCHIVES:
@@ -149,10 +149,24 @@ def _study_oracle(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
     tries: Annotated[int, typer.Option(min=2, help="Random batches that are judged in each round.")] = 20,
 ) -> None:
-    """Run the oracle on two small settings of fixed features: how much room is left above the methods."""
+    """Run the oracle on two small settings of judging: how much room is left above the methods."""
     from paper.oracle import add_runs
 
     print(add_runs(seeds, tries))
+
+
+@studying.command("cold-start")
+def _study_cold_start(
+    names: Annotated[list[str] | None, typer.Argument(metavar="DATA", help="Which data sets; all by default.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 5,
+) -> None:
+    """Select first batches without labels in several ways, and train on each; the same command resumes."""
+    from paper.cold_start import DATA, add_runs
+
+    unknown = [name for name in names or () if name not in DATA]
+    if unknown:
+        raise ParameterError(f"data sets are {', '.join(DATA)}, not {unknown[0]!r}.")
+    print(add_runs(seeds, names or (), partial(print, file=sys.stderr, flush=True)))
 
 
 @studying.command("page")

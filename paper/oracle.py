@@ -7,6 +7,7 @@ count. It is no upper limit: the best of a few batches is far from the best of a
 
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,8 @@ from poolwise.reports.archive import SUFFIX, read_archive, write_archive
 from poolwise.seeding import stream
 
 NAME = "oracle"
-EXPERIMENTS = ("r8-50", "ag-news-50")
-"""Files of paper/configs/fixed: small ones, since each round trains once per batch."""
+EXPERIMENTS = ("texture-low", "20news-low")
+"""Files of paper/configs/judging: small ones, since each round trains once per batch."""
 
 
 def run_oracle(config: Config, seed: int, tries: int) -> RunRecord:
@@ -33,7 +34,7 @@ def run_oracle(config: Config, seed: int, tries: int) -> RunRecord:
     Args:
         config: the experiment; its methods are not used.
         seed: the same seed begins with the same pool and labels as the runs of methods.
-        tries: how many random batches are judged in each round.
+        tries: how many random batches are judged in each round; with 1 it is random, measured on the same examples.
     """
     with threads_an_operation(config.threads):
         data = split(config.data, seed)
@@ -69,19 +70,22 @@ def run_oracle(config: Config, seed: int, tries: int) -> RunRecord:
             if left <= 0:
                 break
             (_, accuracy), _, pool = max(found, key=lambda trial: trial[0][0])
-    setting = Setting(config.name, config.data.name or "", config.posterior.kind, config.acquisition.batch_size)
-    return RunRecord(Path(), setting, NAME, f"best of {tries} random batches", seed, versions(), tuple(rounds))
+    name = config.data.name or Path(config.data.path or "").name
+    setting = Setting(config.name, name, config.posterior.kind, config.acquisition.batch_size)
+    return RunRecord(Path(), setting, NAME, _label(tries), seed, versions(), tuple(rounds))
+
+
+def _label(tries: int) -> str:
+    return "random" if tries == 1 else f"best of {tries} random batches"
 
 
 def add_runs(seeds: int, tries: int) -> Path:
     """Run what is missing, and keep it in paper/records/oracle.csv.gz, run by run."""
     path = must_exist(RECORDS) / f"{NAME}{SUFFIX}"
-    for seed in range(seeds):
-        for name in EXPERIMENTS:
-            runs = read_archive(path) if path.exists() else []
-            config = read_config(must_exist(CONFIGS) / "fixed" / f"{name}.toml")
-            if any(run.setting.experiment == config.name and run.seed == seed for run in runs):
-                continue
-            made = run_oracle(config, seed, tries)
-            write_archive([*runs, replace(made, folder=path)], path)
+    for seed, name, count in product(range(seeds), EXPERIMENTS, (1, tries)):
+        runs = read_archive(path) if path.exists() else []
+        config = read_config(must_exist(CONFIGS) / "judging" / f"{name}.toml")
+        wanted = config.name, _label(count), seed
+        if all((run.setting.experiment, run.label, run.seed) != wanted for run in runs):
+            write_archive([*runs, replace(run_oracle(config, seed, count), folder=path)], path)
     return path

@@ -8,8 +8,9 @@ import zlib
 import numpy as np
 import pytest
 
+from paper.cold_start import first_batches
 from paper.oracle import run_oracle
-from paper.study import judging
+from paper.study import cold, judging
 from paper.study.ablations import rivals
 from paper.study.claims import PAPER, SPEED, RunTimes, judged_claims, other_claims
 from paper.study.compare import (
@@ -26,7 +27,7 @@ from paper.study.compare import (
     wins,
 )
 from paper.study.files import Done, in_words, what_was_run
-from paper.study.fixed import RIVALS
+from paper.study.further import FURTHER, further_rivals, long_tail, room
 from paper.study.page import CONDITIONS, write_page
 from poolwise.errors import FileError
 from poolwise.experiments import Config
@@ -280,23 +281,11 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
     ]
     records = Records([made for group in study().groups.values() for made in group.everything] + more)
     none = Records([])
-    text = write_page(records, none, none, none, none, none, RunTimes({}), FILES, tmp_path).read_text()
+    text = write_page(records, none, none, none, none, none, none, RunTimes({}), FILES, tmp_path).read_text()
     assert "used for none of this (ag-news, cifar-10 and svhn), the means" in text
     assert "paper/configs/coverage`): unbalanced" not in text
     assert "nan" not in text
     assert "complexity.md" not in text
-
-
-def fixed_study(seeds=2):
-    levels = dict.fromkeys(RIVALS, 0.6) | {"uherding": 0.7, "bald": 0.5}
-    made = [
-        found
-        for data, name in (("banking77", "fixed-banking77-50"), ("r8", "fixed-r8-50"), ("mnist", "fixed-mnist-50"))
-        for found in runs_of(name, levels, data=data, batch_size=50, seeds=seeds)
-    ]
-    cold = {"random": 0.5, "margin after random": 0.52, "max-herding": 0.6}
-    made += runs_of("fixed-r8-cold-10", cold, data="r8") + runs_of("fixed-mnist-cold-10", cold, data="mnist")
-    return Records([*made, *runs_of("fixed-20news-50", {"random": 0.5}, data="20news")])  # the last has just begun
 
 
 def judged_study():
@@ -311,11 +300,11 @@ def judged_study():
 
 def test_a_rule_is_judged_against_each_rival_with_data_sets_as_the_unit():
     records = judged_study()
-    curve = judging.against_rivals(records, "local-herding")["curve"]
+    curve = judging.against_rivals(records, "local-herding", judging.RIVALS["local-herding"])["curve"]
     better = {rival for rival, answer in curve.items() if answer.verdict == "better"}
     assert better == {*judging.RIVALS["local-herding"]} - {"uherding"}
     assert curve["uherding"].verdict == "inconclusive"
-    shares = judging.against_rivals(records, "local-herding")["labels saved, %"]
+    shares = judging.against_rivals(records, "local-herding", judging.RIVALS["local-herding"])["labels saved, %"]
     assert all(0 < answer.found.mean < 1 for rival, answer in shares.items() if rival != "uherding")
     assert curve["bait"].found.mean == pytest.approx(0.051, abs=0.001)
     text = judging.judging(records)
@@ -348,12 +337,108 @@ def test_a_second_rule_is_judged_on_the_seeds_that_all_have():
     assert "3 settings of 3 data sets" in local
 
 
+def tailed_study():
+    levels = dict.fromkeys(judging.RIVALS["mutual-herding"], 0.6) | {"random": 0.5, "mutual-herding": 0.62}
+    return Records(runs_of("tail-letter", levels, data="letter", batch_size=50, seeds=2))
+
+
+def test_further_rivals_are_a_question_of_their_own():
+    levels = {"random": 0.5, "mutual-herding": 0.55} | dict.fromkeys(judging.RIVALS["mutual-herding"], 0.53)
+    levels |= dict.fromkeys(FURTHER, 0.52) | {"falcun": 0.58}
+    runs = []
+    for n, data in enumerate(("letter", "splice", "mnist")):
+        each = levels | {"lcmd": 0.55 + 0.03 * (n - 1)}
+        runs += runs_of(f"judging-{data}-middle", each, data=data, batch_size=50, seeds=2)
+    text = further_rivals(Records(runs))
+    assert "3 settings of 3 data sets (letter, mnist and splice), 2 seeds per setting" in text
+    wins, losses = "`badge`, `typiclust`, `typiclust-then-margin` and `drop-query`", "`falcun`"
+    assert f"`mutual-herding` wins against {wins}; it loses to {losses}; it cannot be told from `lcmd`." in text
+    planned = judging.judging(Records([run for run in runs if run.label not in FURTHER]))
+    assert judging.judging(Records(runs)) == planned  # the plan's own verdicts do not depend on them
+    assert further_rivals(Records([run for run in runs if run.setting.data != "mnist"])) == ""
+
+
+def test_a_long_tail_is_said_by_setting_and_needs_two_seeds():
+    text = long_tail(tailed_study())
+    assert "2 seeds per setting" in text
+    assert "| letter: curve | letter: labels saved, % |" in text
+    alone = Records([run for group in tailed_study().groups.values() for run in group.everything if not run.seed])
+    assert long_tail(alone) == ""
+
+
+def test_room_is_measured_against_random_on_the_same_examples():
+    judged = Records(runs_of("judging-a-low", {"random": 0.5, "margin": 0.53, "bait": 0.51}, seeds=2))
+    oracle = runs_of("judging-a-low", {"random": 0.4, "best of 9 random batches": 0.6}, seeds=2)
+    text = room(judged, Records(oracle))
+    above = versus(Records(oracle), "best of 9 random batches", "random").over_settings.mean
+    assert 0.19 < above < 0.21
+    assert f"best of 9 random batches | +{100 * above:.1f} [" in text
+    assert "| 2 | `margin` | +" in text
+    assert room(judged, Records([run for run in oracle if run.label != "random"])) == ""
+    assert room(Records(()), Records(oracle)) == ""
+
+
+def first_study(**levels):
+    """First batches of 20, 30 and 40 by three methods: `max-herding` leads everywhere, `coreset` is all over."""
+    made = []
+    for n, data in enumerate(("letter", "splice", "mnist", "r8")):
+        each = {"random": 0.5, "max-herding": 0.6 + 0.002 * n, "k-means": 0.6, "coreset": 0.5 + 0.1 * (-1) ** n}
+        made += runs_of(f"cold-start-{data}", each | levels, data=data, seeds=3)
+    return Records(made)
+
+
+def test_the_first_batch_that_the_records_support_is_better_everywhere():
+    records = first_study()
+    answers = cold.against_random(records)
+    assert {label: answer.verdict for label, answer in answers.items()} == {
+        "max-herding": "better", "k-means": "better", "coreset": "inconclusive"
+    }  # fmt: skip
+    each = [np.mean([run.rounds[1].metrics["accuracy"] for run in group.runs["k-means"].values()])
+            - np.mean([run.rounds[1].metrics["accuracy"] for run in group.runs["random"].values()])
+            for group in records.groups.values()]  # fmt: skip
+    assert cold.against_random(records, 30)["k-means"].found.mean == pytest.approx(np.mean(each))
+    assert cold.chosen(records) == "max-herding"
+    text = cold.cold_start(records)
+    assert "better: `k-means` and `max-herding`; inconclusive: `coreset`." in text
+    assert "`max-herding` has the highest mean" in text
+    assert "cannot tell it from `coreset` and `k-means`" in text
+    assert cold.cold_start(Records(())) == ""
+
+
+def test_random_stays_where_no_first_batch_is_better():
+    worse = first_study(**{"max-herding": 0.4, "k-means": 0.4})
+    assert cold.chosen(worse) == "random"
+    assert "random stays the default" in cold.verdict(worse)
+    one = runs_of("cold-start-texture", {"random": 0.5, "k-means": 0.6, "max-herding": 0.42, "coreset": 0.5}, data="x")
+    mixed = Records([run for group in first_study().groups.values() for run in group.everything] + one)
+    assert cold.chosen(mixed) != "max-herding"  # clearly worse in one data set
+
+
+def test_first_batches_are_selected_by_size_and_trained_on_alone():
+    values = {
+        "name": "tiny", "data": {"name": "digits", "pool": 200, "test": 200}, "model": {"name": "mlp", "hidden": [16]},
+        "posterior": {"members": 2}, "training": {"steps": 30},
+        "acquisition": {"methods": ["random"], "first": "random", "batch_size": 10, "labels": 30},
+    }  # fmt: skip
+    config = Config.model_validate(values)
+    found = first_batches(config, "digits", 0, "k-means", (5, 30))
+    assert [(entry.labelled, entry.picks, entry.final) for entry in found.rounds] == [(5, 5, False), (30, 30, True)]
+    assert found.finished
+    assert found.setting.data == "digits"
+    small, large = found.rounds
+    assert 2 <= small.classes <= 5 < large.classes
+    assert large.metrics["accuracy"] > small.metrics["accuracy"]
+    again = first_batches(config, "digits", 0, "k-means", (30,))
+    assert again.rounds[0].metrics == pytest.approx(large.metrics)
+
+
 def test_the_page_has_every_part(tmp_path):
     levels = {"random": 0.5, "posterior-coverage": 0.6, "margin": 0.55}
     ablation = [*runs_of("f-samples-20", levels), *runs_of("f-samples-5", levels), *runs_of("f-large-250", levels)]
-    oracle = Records(runs_of("fixed-r8-50", {"best of 20 random batches": 0.65}, data="r8", batch_size=50, seeds=2))
+    room = {"random": 0.5, "best of 20 random batches": 0.65}
+    oracle = Records(runs_of("judging-letter-middle", room, data="letter", batch_size=50, seeds=2))
     coverage = Records(runs_of("r8-ensemble-10", levels))
-    archives = (study(), Records(ablation), coverage, fixed_study(), judged_study(), oracle)
+    archives = (study(), Records(ablation), coverage, judged_study(), tailed_study(), oracle, first_study())
     path = write_page(*archives, TIMES, FILES, tmp_path)
     text = path.read_text()
     assert "40.0 times: batchbald (30,000 configurations) 4.00 s" in text
@@ -365,10 +450,10 @@ def test_the_page_has_every_part(tmp_path):
     assert "`bald`" in by_setting.split("worse: ")[1].split(";")[0]
     assert "K = 5 | K = 20" in text
     assert "The area is the mean of that share over τ from 1 to" in text
-    assert "16 methods on 3 settings of 3 data sets (banking77, mnist and r8), 2 seeds each: 96 runs." in text
-    assert "| `max-herding` | **" in text.split("### A cold start")[1]
+    assert "| `max-herding` | **better** +" in text.split("## The first batch")[1]
     assert "## Local herding, judged on other data" in text
-    assert "best of 20 random batches | +" in text.split("### How much room is left")[1]
+    assert "| `mutual-herding` | **better** +" in text.split("## A long tail")[1]
+    assert "best of 20 random batches | +" in text.split("## How much room is left")[1]
     assert "within noise" not in text
     for name in ("profiles", "differences", "curves"):
         assert (tmp_path / "results" / f"{name}.png").stat().st_size > 10_000

@@ -1,6 +1,6 @@
 """The parts of docs/results.md on rules that were tuned here, judged on data that had no part in their design."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from paper.study.claims import spelled
 from paper.study.compare import RANDOM, Answer, Records, answered, by_data_set, over, saved, versus, wins
@@ -38,7 +38,11 @@ def judging(records: Records) -> str:
 
 def balanced(records: Records, rule: str) -> Records:
     """The settings that were run with a rule, all its rivals and random; of each the seeds that all of them have."""
-    labels = (RANDOM, rule, *RIVALS[rule])
+    return paired(records, (RANDOM, rule, *RIVALS[rule]))
+
+
+def paired(records: Records, labels: Sequence[str]) -> Records:
+    """The settings that were run with some methods, without others; of each the seeds that all of them have."""
     kept = []
     for group in records.with_all(labels).groups.values():
         seeds = set.intersection(*(set(group.runs[label]) for label in labels))
@@ -57,7 +61,7 @@ def _section(records: Records, rule: str) -> str:
     if not kept.groups:
         return ""
     standing = Standing(kept)
-    counts = sorted({len(group.runs[RANDOM]) for group in kept.groups.values()})
+    counts, seeds = seeds_of(kept)
     run = {name: kept.where(_of_budget(name)) for name in BUDGETS}
     names = [name.removesuffix(".npz") for name in kept.data_sets]
     missing = [name for name in BUDGETS if not run[name].groups]
@@ -66,11 +70,6 @@ def _section(records: Records, rule: str) -> str:
     )
     if missing:
         left_out += f" Not run so far: the {listed(missing)} {'budget' if len(missing) == 1 else 'budgets'}."
-    seeds = (
-        "1 seed"
-        if counts == [1]
-        else f"{' to '.join(str(count) for count in (counts[0], counts[-1])[: len(counts)])} seeds"
-    )
     return "\n\n".join(
         [
             f"## {rule.replace('-', ' ').capitalize()}, judged on other data",
@@ -81,21 +80,27 @@ def _section(records: Records, rule: str) -> str:
             standing_table(standing),
             "The columns are those of the first table on this page.",
             f"### `{rule}` against each rival",
-            _rivals(kept, rule),
-            _verdict(kept, rule),
+            rivals_table(kept, rule, RIVALS[rule]),
+            f"The plan asks about labels saved. {_verdict(kept, rule)}",
             f"### Labels saved by budget: `{rule}` and its rivals",
             conditions_table(kept, {"all": kept, **{name: part for name, part in run.items() if part.groups}}),
         ]
     )
 
 
+def seeds_of(records: Records) -> tuple[list[int], str]:
+    """How many seeds settings have, the fewest first, and the same in words."""
+    counts = sorted({len(group.runs[RANDOM]) for group in records.groups.values()})
+    words = " to ".join(str(count) for count in (counts[0], counts[-1])[: len(counts)])
+    return counts, "1 seed" if counts == [1] else f"{words} seeds"
+
+
 def _of_budget(name: str) -> Callable[[Setting], bool]:
     return lambda setting: setting.experiment.endswith(f"-{name}")
 
 
-def against_rivals(records: Records, rule: str) -> dict[str, Mapping[str, Answer]]:
+def against_rivals(records: Records, rule: str, rivals: Sequence[str]) -> dict[str, Mapping[str, Answer]]:
     """A rule less each rival with data sets as the unit, by what is counted: each is one question."""
-    rivals = RIVALS[rule]
 
     def fewer(rival: str) -> Difference:
         ours, theirs = saved(records, rule), saved(records, rival)
@@ -108,10 +113,11 @@ def against_rivals(records: Records, rule: str) -> dict[str, Mapping[str, Answer
     }
 
 
-def _rivals(records: Records, rule: str) -> str:
-    questions = against_rivals(records, rule)
+def rivals_table(records: Records, rule: str, rivals: Sequence[str]) -> str:
+    """A rule against each rival, with data sets as the unit."""
+    questions = against_rivals(records, rule, rivals)
     rows = []
-    for rival in RIVALS[rule]:
+    for rival in rivals:
         cells = [f"**{found[rival].verdict}** {spelled(found[rival].found)}" for found in questions.values()]
         ahead = "{} of {} · {} of {}".format(
             *(n for pair in zip(wins(records, rule, rival), (len(records.data_sets), len(records.groups)), strict=True)
@@ -125,26 +131,26 @@ def _rivals(records: Records, rule: str) -> str:
     )
 
 
-def _verdict(records: Records, rule: str) -> str:
-    """What the plan asked, in a sentence or two."""
-    found = against_rivals(records, rule)["labels saved, %"]
-    named = {
-        verdict: [f"`{rival}`" for rival in RIVALS[rule] if found[rival].verdict == verdict]
-        for verdict in ("better", "worse", "equivalent", "inconclusive")
-    }
+def in_words(records: Records, rule: str, rivals: Sequence[str]) -> str:
+    """Whom a rule wins against by labels saved, and whom not."""
+    found = against_rivals(records, rule, rivals)["labels saved, %"]
     words = {
         "better": "wins against",
         "worse": "loses to",
         "equivalent": "is level with",
         "inconclusive": "cannot be told from",
     }
-    parts = [f"{words[verdict]} {listed(rivals)}" for verdict, rivals in named.items() if rivals]
+    named = {verdict: [f"`{rival}`" for rival in rivals if found[rival].verdict == verdict] for verdict in words}
+    parts = [f"{words[verdict]} {listed(labels)}" for verdict, labels in named.items() if labels]
+    return f"`{rule}` {'; it '.join(parts)}"
+
+
+def _verdict(records: Records, rule: str) -> str:
+    """What the plan asked, in a sentence or two."""
     each = versus(records, rule, RANDOM)
     bad = [s.experiment.removeprefix("judging-") for s, d in each.each.items() if d.verdict == "worse"]
     nowhere = "in no setting" if not bad else f"in {listed(bad)}"
     alone = sum(found.seeds < 2 for found in each.each.values())
     unknown = f" Settings with one seed cannot show that: {alone} of {len(each.each)}." * bool(alone)
-    return (
-        f"The plan asks about labels saved. There, `{rule}` {'; it '.join(parts)}. It is clearly worse than random "
-        f"{nowhere}.{unknown}"
-    )
+    said = in_words(records, rule, RIVALS[rule])
+    return f"There, {said}. It is clearly worse than random {nowhere}.{unknown}"

@@ -8,10 +8,11 @@ from matplotlib.figure import Figure
 
 from paper.study.ablations import ablations, posterior_coverage
 from paper.study.claims import COLUMNS, SCOPES, Cell, RunTimes, Tested, judged_claims, other_claims, spelled
+from paper.study.cold import cold_start
 from paper.study.compare import RANDOM, Records, dropout, in_paper, repeated, texts, versus
 from paper.study.figures import curve_figure, map_figure, profile_figure
 from paper.study.files import Done, in_words
-from paper.study.fixed import fixed_features, with_rivals
+from paper.study.further import further_rivals, long_tail, room
 from paper.study.judging import judging
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, conditions_table, reading, standing_table, summary, wins_table
@@ -42,9 +43,10 @@ def write_page(
     quick: Records,
     ablation: Records,
     coverage: Records,
-    fixed: Records,
     judged: Records,
+    tail: Records,
     oracle: Records,
+    first: Records,
     times: RunTimes,
     files: Mapping[str, Sequence[Done]],
     docs: Path,
@@ -55,9 +57,10 @@ def write_page(
         quick: the runs of paper/configs/quick, with those of paper/configs/ablation on the same settings.
         ablation: the other runs of paper/configs/ablation.
         coverage: the runs of paper/configs/coverage.
-        fixed: the runs of paper/configs/fixed, as far as there are any.
         judged: the runs of paper/configs/judging, as far as there are any.
+        tail: the runs of paper/configs/tail, as far as there are any.
         oracle: the runs of `python -m paper study oracle`, if there are any.
+        first: the runs of `python -m paper study cold-start`, if there are any.
         times: seconds of the paper's Table 2, as they were measured here.
         files: how much of each experiment was run, by folder.
         docs: where the page goes; figures go into its folder results/.
@@ -71,15 +74,18 @@ def write_page(
     _save(curve_figure(main, SHOWN), docs / "results" / "curves.png")
     parts = [
         "# Results",
-        _summary(standing, bool(with_rivals(fixed).groups)),
+        _summary(standing),
         _overall(standing),
-        fixed_features(fixed, oracle),
         judging(judged),
+        further_rivals(judged),
+        long_tail(tail),
+        room(judged, oracle),
+        cold_start(first),
         _claims(quick, times),
         _conditions(quick),
         ablations(quick, ablation),
         posterior_coverage(quick, coverage),
-        _made(files, quick, ablation, coverage, fixed, judged, oracle),
+        _made(files, quick, ablation, coverage, judged, tail, oracle, first),
     ]
     path = docs / "results.md"
     with replacing(path) as file:
@@ -87,14 +93,13 @@ def write_page(
     return path
 
 
-def _summary(standing: Standing, has_fixed: bool) -> str:
+def _summary(standing: Standing) -> str:
     note = (
         "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), "
         "and pools have 5,000 examples. With large networks and pools, the ranking may differ. With 47 or more "
         "classes, `batchbald` and `epig` choose from a random fifth of the pool in each round, to save time."
     )
-    below = " Results on fixed features, with newer rivals, are [below](#fixed-features)." if has_fixed else ""
-    return f"{summary(standing)}\n\n{note}{below}"
+    return f"{summary(standing)}\n\n{note}"
 
 
 def _overall(standing: Standing) -> str:

@@ -1,0 +1,153 @@
+"""The part of docs/results.md on the first batch, selected by fixed features before anything is labelled."""
+
+from collections.abc import Sequence
+from math import sqrt
+from statistics import mean, stdev
+
+from paper.study.claims import spelled
+from paper.study.compare import RANDOM, Answer, Comparison, Records, answered, compare
+from paper.study.markdown import listed, table
+from poolwise.experiments.records import Setting
+from poolwise.reports.numbers import UNKNOWN, percent, seconds, signed
+
+
+def cold_start(records: Records) -> str:
+    """The section, or nothing while there are no records.
+
+    Args:
+        records: the runs of `python -m paper study cold-start`.
+    """
+    if not records.groups:
+        return ""
+    asked, sizes = against_random(records), next(iter(records.groups.values())).labelled
+    order = sorted(asked, key=lambda label: -asked[label].found.mean)
+    by_size = {size: against_random(records, size) for size in sizes}
+    rows = []
+    for label in order:
+        each = first_less(records, label, RANDOM)
+        unclear = each.count("inconclusive", "equivalent", "no verdict")
+        rows.append(
+            (f"`{label}`", _answer(asked[label]), *(_answer(by_size[size][label]) for size in sizes),
+             f"{each.count('better')} / {unclear} / {each.count('worse')}", _classes(records, label),
+             _seconds(records, label))
+        )  # fmt: skip
+    rows.append((f"`{RANDOM}`", *[UNKNOWN] * (len(sizes) + 2), _classes(records, RANDOM), _seconds(records, RANDOM)))
+    head = (
+        "first batch by", "all sizes, by data set", *(f"{size} labels" for size in sizes),
+        "data sets better / unclear / worse", f"classes in {sizes[0]} labels", "per query",
+    )  # fmt: skip
+    seeds = sorted({len(group.runs[RANDOM]) for group in records.groups.values()})
+    return "\n\n".join(
+        [
+            "## The first batch",
+            "Nothing is labelled, and there is no model. A first batch is drawn at random, or selected by fixed "
+            f"features alone, and an ensemble of five networks is trained on it. {len(records.groups)} data sets "
+            f"({listed(records.data_sets)}), {' to '.join(map(str, seeds))} seeds each, pools of 2,000. Features are "
+            "MiniLM embeddings of texts, EfficientNet-Lite0 features of CIFAR-10 (a network trained on ImageNet *with "
+            "labels*), features of patches of Fashion-MNIST, 14×14 pixels of MNIST, and the columns of tables. No "
+            "parameter was tuned.",
+            table(head, rows),
+            "Points of accuracy above a random first batch, with 95 % intervals over the data sets. In the column *all "
+            "sizes* each size counts the same. Verdicts are corrected for the number of methods in a column. In a "
+            "single data set the interval is over the seeds, and nothing is corrected. The share of classes is a mean "
+            "over the data sets.",
+            verdict(records),
+            "### The first batch by data set",
+            _each(records, order),
+            "Mean accuracy over all sizes of a random first batch, and points above it, each ± its standard error "
+            "over the seeds.",
+        ]
+    )
+
+
+def first_less(records: Records, first: str, second: str, size: int | None = None) -> Comparison:
+    """The difference of two methods in every data set: at one size of the batch, or the mean over all sizes."""
+    return compare({s: (_values(records, s, first, size), _values(records, s, second, size)) for s in records.groups})
+
+
+def _values(records: Records, setting: Setting, label: str, size: int | None = None) -> dict[int, float]:
+    """Accuracy by seed."""
+    group = records.groups[setting]
+    found = group.values(label, "accuracy")
+    if size is None:
+        return {seed: float(values.mean()) for seed, values in found.items()}
+    column = group.labelled.index(size)
+    return {seed: float(values[column]) for seed, values in found.items()}
+
+
+def against_random(records: Records, size: int | None = None) -> dict[str, Answer]:
+    """The question: is a first batch better than a random one? One family for all methods."""
+    others = [label for label in records.labels if label != RANDOM]
+    return answered({label: first_less(records, label, RANDOM, size).over_data for label in others})
+
+
+def chosen(records: Records) -> str:
+    """The first batch that the records support.
+
+    Of the methods that are better than random over the data sets, and clearly worse in none of them, the one with the
+    highest mean; random if there is none.
+    """
+    asked = against_random(records)
+    fit = [
+        label
+        for label, answer in asked.items()
+        if answer.verdict == "better" and not first_less(records, label, RANDOM).count("worse")
+    ]
+    return max(fit, key=lambda label: asked[label].found.mean, default=RANDOM)
+
+
+def verdict(records: Records) -> str:
+    """What the table says, in a few sentences."""
+    asked, best = against_random(records), chosen(records)
+    named = [
+        f"{word}: {listed(labels)}"
+        for word in ("better", "worse", "equivalent", "inconclusive")
+        if (labels := [f"`{label}`" for label, answer in asked.items() if answer.verdict == word])
+    ]
+    said = f"Compared with a random first batch, over all sizes, {'; '.join(named)}."
+    if best == RANDOM:
+        return f"{said} No method is better over the data sets and clearly worse in none, so random stays the default."
+    rivals = answered({label: first_less(records, best, label).over_data for label in asked if label != best})
+    close = [f"`{label}`" for label, answer in rivals.items() if answer.verdict in ("inconclusive", "equivalent")]
+    unclear = f" These runs cannot tell it from {listed(close)}." if close else ""
+    return (
+        f"{said} Of the methods that are better over the data sets and clearly worse in none, `{best}` has the highest "
+        f"mean, {signed(asked[best].found.mean)} points: it is the default for a first batch where there are fixed "
+        f"features.{unclear}"
+    )
+
+
+def _each(records: Records, order: Sequence[str]) -> str:
+    """Every data set: the accuracy of random, and points above it."""
+    rows = []
+    for setting in sorted(records.groups, key=lambda s: s.data):
+        base = _values(records, setting, RANDOM)
+        cells = []
+        for label in order:
+            found = _values(records, setting, label)
+            above = [found[seed] - base[seed] for seed in sorted(found.keys() & base.keys())]
+            cells.append(f"{signed(mean(above))} ± {_error(above)}")
+        rows.append((setting.data, f"{percent(mean(base.values()))} ± {_error([*base.values()])}", *cells))
+    return table(("data set", f"`{RANDOM}`", *(f"`{label}`" for label in order)), rows)
+
+
+def _error(values: Sequence[float]) -> str:
+    """The standard error of a mean, in points."""
+    return percent(stdev(values) / sqrt(len(values))) if len(values) > 1 else UNKNOWN
+
+
+def _answer(answer: Answer) -> str:
+    return f"**{answer.verdict}** {spelled(answer.found)}"
+
+
+def _classes(records: Records, label: str) -> str:
+    """The share of the classes that a small first batch has, of those that any batch has; mean over the data sets."""
+    shares = []
+    for group in records.groups.values():
+        known = max(entry.classes for run in group.everything for entry in run.rounds)
+        shares.append(mean(run.rounds[0].classes / known for run in group.runs[label].values()))
+    return f"{percent(mean(shares), 0)} %"
+
+
+def _seconds(records: Records, label: str) -> str:
+    return seconds(mean(records.seconds(setting, label) for setting in records.groups))

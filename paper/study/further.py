@@ -1,0 +1,102 @@
+"""Parts of docs/results.md beside the plan of judging: further rivals, a long tail, and how much room is left."""
+
+from paper.study.claims import spelled
+from paper.study.compare import MEASURES, RANDOM, Records, versus
+from paper.study.judging import RIVALS, in_words, paired, rivals_table, seeds_of
+from paper.study.markdown import listed, table
+from paper.study.overall import Standing, standing_table
+from poolwise.reports.numbers import signed
+from poolwise.reports.paired import difference
+from poolwise.reports.savings import saving_in
+
+RULE = "mutual-herding"
+FURTHER = ("badge", "falcun", "lcmd", "typiclust", "typiclust-then-margin", "drop-query")
+"""Rivals that the plan of judging does not name."""
+
+
+def further_rivals(records: Records) -> str:
+    """The section, or nothing while fewer than three data sets have been run with all of them.
+
+    Args:
+        records: the runs of paper/configs/judging.
+    """
+    kept = paired(records, (RANDOM, RULE, *RIVALS[RULE], *FURTHER))
+    if len(kept.data_sets) < 3:
+        return ""
+    names = [name.removesuffix(".npz") for name in kept.data_sets]
+    return "\n\n".join(
+        [
+            "## Further rivals",
+            f"Rules that the plan does not name, at the middle budget: {len(kept.groups)} settings of "
+            f"{len(kept.data_sets)} data sets ({listed(names)}), {seeds_of(kept)[1]} per setting, paired with the runs "
+            "above. `badge` gets the networks' features; `typiclust`, `typiclust-then-margin` and `drop-query` get the "
+            "fixed ones; `falcun` and `lcmd` take predictions.",
+            standing_table(Standing(kept)),
+            rivals_table(kept, RULE, FURTHER),
+            f"By labels saved, {in_words(kept, RULE, FURTHER)}.",
+        ]
+    )
+
+
+def long_tail(records: Records) -> str:
+    """Methods where classes are of very different sizes, by setting; nothing while no setting has two seeds.
+
+    Args:
+        records: the runs of paper/configs/tail.
+    """
+    kept = paired(records, (RANDOM, RULE, *RIVALS[RULE]))
+    kept = kept.where(lambda s: len(kept.groups[s].runs[RANDOM]) > 1)
+    if not kept.groups:
+        return ""
+    asked = {label: versus(kept, label, RANDOM).each for label in kept.labels if label != RANDOM}
+    order = sorted(asked, key=lambda label: -sum(found.mean for found in asked[label].values()))
+    rows = []
+    for label in order:
+        cells = []
+        for setting, group in kept.groups.items():
+            found = asked[label][setting]
+            verdict = "inconclusive" if found.verdict == "no verdict" else found.verdict
+            cells += [f"**{verdict}** {spelled(found)}", signed(saving_in(group, label).share, 0)]
+        rows.append((f"`{label}`", *cells))
+    names = [setting.experiment.removeprefix("tail-") for setting in kept.groups]
+    head = ("method", *(f"{name}: {what}" for name in names for what in ("curve", "labels saved, %")))
+    return (
+        "## A long tail\n\n"
+        "The middle budget again, on pools in which class c of C keeps a share of r^(−c/(C−1)) of its examples: r = 50 "
+        "for MNIST, 20 for letter. Test sets stay as they are. Points above random over the curve, with 95 % intervals "
+        f"over the seeds ({seeds_of(kept)[1]} per setting); these are few data sets, so nothing is said of others, and "
+        "nothing is corrected for the number of methods.\n\n" + table(head, rows)
+    )
+
+
+def room(judged: Records, oracle: Records) -> str:
+    """The best of many random batches beside the best method, on the settings that have both.
+
+    Args:
+        judged: the runs of paper/configs/judging.
+        oracle: the runs of `python -m paper study oracle`.
+    """
+    rows = []
+    for setting, group in oracle.groups.items():
+        for label in (label for label in group.runs if label != RANDOM and RANDOM in group.runs):
+            if setting not in judged.groups:
+                continue
+            methods = [other for other in judged.groups[setting].runs if other != RANDOM]
+            against = {other: versus(judged, other, RANDOM).each[setting] for other in methods}
+            best = max(methods, key=lambda other: against[other].mean)
+            for measure in MEASURES:
+                above = difference(oracle.values(setting, label, measure), oracle.values(setting, RANDOM, measure))
+                found = versus(judged, best, RANDOM, measure).each[setting]
+                rows.append((setting.experiment.removeprefix("judging-"), MEASURES[measure], label, spelled(above),
+                             str(above.seeds), f"`{best}`", spelled(found), str(found.seeds)))  # fmt: skip
+    if not rows:
+        return ""
+    head = ("setting", "accuracy", "oracle", "− random", "seeds", "best method over the curve", "− random", "seeds")
+    return (
+        "## How much room is left\n\n"
+        "In every round, the oracle draws random batches and trains the model with the true labels of each. It takes "
+        "the batch that does best on one half of the test set; its accuracy, and that of random beside it, is measured "
+        "on the other half. No method has these labels. The oracle is not an upper limit: the best of a few batches is "
+        "far from the best of all. The best method of a row was chosen by these runs, which flatters it. Points above "
+        "random, with 95 % intervals over the seeds.\n\n" + table(head, rows)
+    )
