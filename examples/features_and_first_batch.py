@@ -10,7 +10,7 @@ import poolwise as pw
 digits = load_digits()
 inputs, test_inputs, labels, test_labels = train_test_split(digits.data, digits.target, random_state=0)
 
-for first in ("random", "coreset"):
+for first in ("random", "k-means"):
     posterior = pw.posteriors.Committee(RandomForestClassifier(100, random_state=0))
     learner = pw.ActiveLearner(
         posterior,

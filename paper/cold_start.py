@@ -25,9 +25,9 @@ SIZES = (10, 20, 50, 100)
 POOL, TEST = 2_000, 1_000
 
 # Files of paper/configs with the data and the model. Those of judging are named after the budget too.
-_TABLES = ("letter", "magic", "optdigits", "penbased", "satimage", "spambase", "splice", "texture")
+TABLES = ("letter", "magic", "optdigits", "penbased", "satimage", "spambase", "splice", "texture")
 DATA: Mapping[str, str] = {
-    **{name: f"judging/{name}-low" for name in ("20news", "ag-news", "mnist", *_TABLES)},
+    **{name: f"judging/{name}-low" for name in ("20news", "ag-news", "mnist", *TABLES)},
     **{name: f"{NAME}/{name}" for name in ("banking77", "cifar-10", "fashion-mnist", "r8")},
 }
 

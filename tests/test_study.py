@@ -400,18 +400,23 @@ def test_the_first_batch_that_the_records_support_is_better_everywhere():
     assert cold.chosen(records) == "max-herding"
     text = cold.cold_start(records)
     assert "better: `k-means` and `max-herding`; inconclusive: `coreset`." in text
-    assert "`max-herding` has the highest mean" in text
-    assert "cannot tell it from `coreset` and `k-means`" in text
+    assert "`max-herding` has the highest mean; these runs cannot tell it from `k-means`." in text
+    assert "Of the methods that are, `max-herding` has" in text
+    assert "clearly worse on" not in text
+    assert "| texts and images (2) | tables (2) | 20 labels |" in text
     assert cold.cold_start(Records(())) == ""
 
 
 def test_random_stays_where_no_first_batch_is_better():
     worse = first_study(**{"max-herding": 0.4, "k-means": 0.4})
     assert cold.chosen(worse) == "random"
-    assert "random stays the default" in cold.verdict(worse)
+    assert "worse: `k-means` and `max-herding`" in cold.verdict(worse)
+    assert "the default stays random" in cold.verdict(worse)
     one = runs_of("cold-start-texture", {"random": 0.5, "k-means": 0.6, "max-herding": 0.42, "coreset": 0.5}, data="x")
     mixed = Records([run for group in first_study().groups.values() for run in group.everything] + one)
-    assert cold.chosen(mixed) != "max-herding"  # clearly worse in one data set
+    assert cold.chosen(mixed) == "k-means"
+    losses = cold.first_less(mixed, "max-herding", "random").each.items()
+    assert [setting.data for setting, found in losses if found.verdict == "worse"] == ["x"]
 
 
 def test_first_batches_are_selected_by_size_and_trained_on_alone():

@@ -71,7 +71,7 @@ class ActiveLearner(Answers):
 
             All but those of the network are computed once and kept.
         first: how the first batch is chosen while nothing is labelled: `"random"`, or a method that needs nothing but
-            features, such as `"coreset"`. It gets fixed features, since there is no trained network. Where there are
+            features, such as `"k-means"`. It gets fixed features, since there is no trained network. Where there are
             none, the batch is drawn at random, with a `FeaturesWarning`.
         agreement: whether to track how far successive models agree on the pool (`Round.agreement`), which takes another
             pass over the pool in each round. `stopping.Stable` needs it.
