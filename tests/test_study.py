@@ -2,14 +2,16 @@
 
 import dataclasses
 import gzip
+import inspect
 import math
 import zlib
 
 import numpy as np
 import pytest
 
-from paper.cold_start import first_batches
+from paper.cold_start import METHODS, first_batches
 from paper.oracle import run_oracle
+from paper.places import RECORDS
 from paper.study import cold, judging
 from paper.study.ablations import rivals
 from paper.study.claims import PAPER, SPEED, RunTimes, judged_claims, other_claims
@@ -32,6 +34,7 @@ from paper.study.page import CONDITIONS, write_page
 from poolwise.errors import FileError
 from poolwise.experiments import Config
 from poolwise.experiments.records import RoundRecord, RunRecord, Setting
+from poolwise.learning.learner import ActiveLearner
 from poolwise.reports import write_report
 from poolwise.reports.archive import read_archive, write_archive
 
@@ -402,7 +405,7 @@ def test_the_first_batch_that_the_records_support_is_better_everywhere():
     assert "better: `k-means` and `max-herding`; inconclusive: `coreset`." in text
     assert "`max-herding` has the highest mean; these runs cannot tell it from `k-means`." in text
     assert "Of the methods that are, `max-herding` has" in text
-    assert "clearly worse on" not in text
+    assert "Clearly worse on" not in text
     assert "| texts and images (2) | tables (2) | 20 labels |" in text
     assert cold.cold_start(Records(())) == ""
 
@@ -417,6 +420,19 @@ def test_random_stays_where_no_first_batch_is_better():
     assert cold.chosen(mixed) == "k-means"
     losses = cold.first_less(mixed, "max-herding", "random").each.items()
     assert [setting.data for setting, found in losses if found.verdict == "worse"] == ["x"]
+    levels = {"random": 0.5, "k-means": 0.6, "max-herding": 0.6, "coreset": 0.5}
+    both = [run for name in "abcdefgh" for run in runs_of(f"cold-start-{name}", levels, data=name)]
+    both = Records([*both, *runs_of("cold-start-x", levels | {"k-means": 0.48}, data="x")])
+    assert "Clearly worse on x, though better over all: `k-means`." in cold.verdict(both)
+
+
+def test_the_default_first_batch_is_the_one_that_the_records_support():
+    records = Records(read_archive(RECORDS / "cold-start.csv.gz"))
+    assert records.labels == tuple(sorted(METHODS))
+    seeds = {len(group.runs[label]) for group in records.groups.values() for label in METHODS}
+    assert len(seeds) == 1
+    assert min(seeds) >= 3
+    assert inspect.signature(ActiveLearner.__init__).parameters["first"].default == cold.chosen(records)
 
 
 def test_first_batches_are_selected_by_size_and_trained_on_alone():

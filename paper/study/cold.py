@@ -56,7 +56,8 @@ def cold_start(records: Records) -> str:
             "Points of accuracy above a random first batch, with 95 % intervals over the data sets. Columns that name "
             "no size are means over all sizes, each of which counts the same. Verdicts are corrected for the number of "
             "methods in a column. In a single data set the interval is over the seeds, and nothing is corrected. The "
-            "share of classes is a mean over the data sets.",
+            "share of classes is a mean over the data sets. Texts and images were parted from tables after the first "
+            "results had been seen.",
             verdict(records),
             "### The first batch by data set",
             _each(records, order),
@@ -112,9 +113,15 @@ def verdict(records: Records) -> str:
     ]
     said = [f"Compared with a random first batch, over all sizes and data sets, {'; '.join(named)}."]
     better = [label for label, answer in asked.items() if answer.verdict == "better"]
+    losses: dict[str, list[str]] = {}
     for label in better:
-        bad = [s.data for s, found in first_less(records, label, RANDOM).each.items() if found.verdict == "worse"]
-        said += [f"`{label}` is clearly worse on {listed(sorted(bad))}."] if bad else []
+        bad = sorted(s.data for s, found in first_less(records, label, RANDOM).each.items() if found.verdict == "worse")
+        losses.setdefault(listed(bad) if bad else "", []).append(f"`{label}`")
+    said += [
+        f"Clearly worse on {where}, though better over all: {listed(labels)}."
+        for where, labels in losses.items()
+        if where
+    ]
     if len(better) > 1:
         first, *others = sorted(better, key=lambda label: -asked[label].found.mean)
         rivals = answered({label: first_less(records, first, label).over_data for label in others})

@@ -36,7 +36,8 @@ from poolwise.storage import make_folder
 # Labels that measure models; with more of them the interval is narrow enough.
 _ENOUGH_CHECKS = 200
 
-# How a first batch is chosen, without labels: examples from all parts of the pool teach more than random ones.
+# How a first batch is chosen, without labels: examples from all parts of the pool teach more than random ones, at least
+# of texts and images (docs/results.md).
 _FIRST = "k-means"
 
 # How later batches are chosen: a project always has fixed features, and on these `mutual-herding` saved the most labels
