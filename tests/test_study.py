@@ -340,6 +340,24 @@ def test_a_second_rule_is_judged_on_the_seeds_that_all_have():
     assert "3 settings of 3 data sets" in local
 
 
+@pytest.mark.slow
+def test_the_guide_says_of_judging_what_the_records_say():
+    records = Records(read_archive(RECORDS / "judging.csv.gz"))
+    beaten = {"uherding", "max-herding", "bait", "margin", "posterior-coverage"}  # docs/guide.md, docs/local-herding.md
+    level = {"local-herding", "margin-herding"}
+    for rule, others in judging.RIVALS.items():
+        kept = judging.balanced(records, rule)
+        found = judging.against_rivals(kept, rule, others)
+        verdicts = {what: {rival: answer.verdict for rival, answer in each.items()} for what, each in found.items()}
+        assert {rival for rival, verdict in verdicts["labels saved, %"].items() if verdict == "better"} == beaten
+        assert all(verdicts["curve"][rival] == "equivalent" for rival in level & set(others))
+        assert not versus(kept, rule, "random").count("worse")
+        if rule == "mutual-herding":
+            for what in ("curve", "end"):
+                ahead = {rival for rival, verdict in verdicts[what].items() if verdict == "better"}
+                assert ahead == {"max-herding"}
+
+
 def tailed_study():
     levels = dict.fromkeys(judging.RIVALS["mutual-herding"], 0.6) | {"random": 0.5, "mutual-herding": 0.62}
     return Records(runs_of("tail-letter", levels, data="letter", batch_size=50, seeds=2))
