@@ -11,7 +11,7 @@ import pytest
 
 from paper.cold_start import METHODS, first_batches
 from paper.oracle import run_oracle
-from paper.places import RECORDS
+from paper.places import CONFIGS, RECORDS
 from paper.study import cold, judging
 from paper.study.ablations import rivals
 from paper.study.claims import PAPER, SPEED, RunTimes, judged_claims, other_claims
@@ -29,10 +29,10 @@ from paper.study.compare import (
     wins,
 )
 from paper.study.files import Done, in_words, what_was_run
-from paper.study.further import FURTHER, further_rivals, long_tail, room
+from paper.study.further import FURTHER, TAILS, further_rivals, long_tail, room
 from paper.study.page import CONDITIONS, write_page
 from poolwise.errors import FileError
-from poolwise.experiments import Config
+from poolwise.experiments import Config, read_config
 from poolwise.experiments.records import RoundRecord, RunRecord, Setting
 from poolwise.learning.learner import ActiveLearner
 from poolwise.reports import write_report
@@ -287,6 +287,8 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
     text = write_page(records, none, none, none, none, none, none, RunTimes({}), FILES, tmp_path).read_text()
     assert "used for none of this (ag-news, cifar-10 and svhn), the means" in text
     assert "paper/configs/coverage`): unbalanced" not in text
+    left = "further rivals at the middle budget, a long tail, the oracle and first batches"
+    assert f"Planned, but not run so far, or on too little to show: {left}." in text
     assert "nan" not in text
     assert "complexity.md" not in text
 
@@ -381,6 +383,9 @@ def test_further_rivals_are_a_question_of_their_own():
 
 def test_a_long_tail_is_said_by_setting_and_needs_two_seeds():
     text = long_tail(tailed_study())
+    assert "of its examples: r = 20 for letter. Test sets" in text
+    for name, part in TAILS.items():
+        assert read_config(CONFIGS / "tail" / f"{name}.toml").data.imbalance == part
     assert "2 seeds per setting" in text
     assert "| letter: curve | letter: labels saved, % |" in text
     alone = Records([run for group in tailed_study().groups.values() for run in group.everything if not run.seed])
@@ -493,6 +498,7 @@ def test_the_page_has_every_part(tmp_path):
     assert "## Local herding, judged on other data" in text
     assert "| `mutual-herding` | **better** +" in text.split("## A long tail")[1]
     assert "best of 20 random batches | +" in text.split("## How much room is left")[1]
+    assert "to show: further rivals at the middle budget." in text
     assert "within noise" not in text
     for name in ("profiles", "differences", "curves"):
         assert (tmp_path / "results" / f"{name}.png").stat().st_size > 10_000

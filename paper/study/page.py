@@ -72,20 +72,24 @@ def write_page(
     against = {label: versus(quick, label, RANDOM) for label in standing.saved}
     _save(map_figure(against), docs / "results" / "differences.png")
     _save(curve_figure(main, SHOWN), docs / "results" / "curves.png")
+    beside = {
+        "further rivals at the middle budget": further_rivals(judged),
+        "a long tail": long_tail(tail),
+        "the oracle": room(judged, oracle),
+        "first batches": cold_start(first),
+    }
     parts = [
         "# Results",
         _summary(standing),
         _overall(standing),
         judging(judged),
-        further_rivals(judged),
-        long_tail(tail),
-        room(judged, oracle),
-        cold_start(first),
+        *beside.values(),
         _claims(quick, times),
         _conditions(quick),
         ablations(quick, ablation),
         posterior_coverage(quick, coverage),
         _made(files, quick, ablation, coverage, judged, tail, oracle, first),
+        _missing([name for name, text in beside.items() if not text]),
     ]
     path = docs / "results.md"
     with replacing(path) as file:
@@ -200,6 +204,10 @@ def _made(files: Mapping[str, Sequence[Done]], *archives: Records) -> str:
         "`python -m paper figure-2` and so on run them.\n\n"
         "According to the records, this much of each folder was run:\n\n" + in_words(files)
     )
+
+
+def _missing(names: Sequence[str]) -> str:
+    return f"Planned, but not run so far, or on too little to show: {listed(names)}." if names else ""
 
 
 def _save(figure: Figure, path: Path) -> None:
