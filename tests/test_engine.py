@@ -60,7 +60,7 @@ def test_every_greedy_method_is_tested_here():
 
 
 @every_case
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(
     seed=st.integers(0, 10**6),
     N=st.integers(3, 70),

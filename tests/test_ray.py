@@ -537,8 +537,8 @@ def test_commands(run, tmp_path):
 
 
 def test_an_experiment_has_the_records_of_one_machine(tmp_path):
-    """Also if a worker is killed while it is at work on a run."""
-    (tmp_path / "tiny.toml").write_text(TINY)
+    """Also if it starts without labels, and if a worker is killed while it is at work on a run."""
+    (tmp_path / "tiny.toml").write_text(TINY.replace("initial_per_class = 1", 'first = "coreset"'))
     config = read_config(tmp_path / "tiny.toml", ["seeds=1", 'acquisition.methods=["power-lbb"]'])
     execute_all(config, tmp_path / "one")
     shown = []
@@ -554,6 +554,7 @@ def test_an_experiment_has_the_records_of_one_machine(tmp_path):
         for record in mine + theirs:
             del record["seconds"]
         assert mine == theirs
+        assert mine[0]["origin"] == "first"
     again = cluster.execute_all(config, tmp_path / "many")
     assert all(entry.done and entry.started is None for entry in again)
 
@@ -587,18 +588,3 @@ def test_labelled_points_reach_a_method_on_a_cluster(shards, tmp_path):
     method = pw.selection.registry._made(rule, "rule", "A rule.", needs=needs)
     spread = cluster.spread(pw.Predictions.open(write(tmp_path / "p", x, shards, embeddings=z)))
     same(pw.select(spread, 8, method, **known), pw.select(x, 8, method, embeddings=z, **known))
-
-
-def test_experiments_on_a_cluster_start_without_labels(tmp_path):
-    text = TINY.replace("initial_per_class = 1", 'first = "coreset"').replace("labels = 25", "labels = 10")
-    (tmp_path / "tiny.toml").write_text(text.replace("seeds = 2", "seeds = 1"))
-    config = read_config(tmp_path / "tiny.toml")
-    execute_all(config, tmp_path / "here")
-    cluster.execute_all(config, tmp_path / "there")
-    for folder in sorted((tmp_path / "here").rglob("rounds.jsonl")):
-        one, other = (
-            [{**json.loads(line), "seconds": 0} for line in path.read_text().splitlines()]
-            for path in (folder, tmp_path / "there" / folder.relative_to(tmp_path / "here"))
-        )
-        assert one == other
-        assert one[0]["origin"] == "first"
