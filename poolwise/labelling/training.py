@@ -41,7 +41,8 @@ _ENOUGH_CHECKS = 200
 _FIRST = "k-means"
 
 # How later batches are chosen: a project always has fixed features, and on these no rule was shown to save more
-# labels than `mutual-herding` on the judging data (docs/results.md). A pass over all pairs of more items takes minutes, so there it covers a sample.
+# labels than `mutual-herding` on the judging data (docs/results.md). A pass over all pairs of more items takes minutes,
+# so there it covers a sample.
 _METHOD, _ALL_COVERED, _SAMPLE = "mutual-herding", 20_000, 5_000
 
 # Files of predictions that are kept.
