@@ -45,7 +45,7 @@ TARGETED = [name for name, method in METHODS.items() if "targets" in method.para
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name not in TARGETED])
 def test_every_method_keeps_the_contract(method, global_state):
-    options = {"configurations": 300} if "configurations" in METHODS[method].parameters else None
+    options = {"configurations": 1000} if "configurations" in METHODS[method].parameters else None
     checked = check_method(method, parameters=options)
     assert set(RULES) - set(checked) <= {"best_first", "pool_order", "evaluation", *LABELLED}
 
@@ -181,9 +181,10 @@ def test_memory_does_not_change_the_batch(method):
     x = pool(120, 20, 2)
     options = {"configurations": 1000} if "configurations" in METHODS[method].parameters else {}
     expected = select(x, 20, method, seed=3, information=False, **options)
-    batch = select(x, 20, method, seed=3, information=False, memory="10KB", **options)  # blocks of seven rows
-    np.testing.assert_array_equal(batch.indices, expected.indices)
-    np.testing.assert_allclose(batch.scores, expected.scores, rtol=1e-5, atol=1e-6)
+    for memory in ("50KB", "10KB", 1):  # blocks of 39 rows, of seven, and of one
+        batch = select(x, 20, method, seed=3, information=False, memory=memory, **options)
+        np.testing.assert_array_equal(batch.indices, expected.indices)
+        np.testing.assert_allclose(batch.scores, expected.scores, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["least-confidence", "margin", "entropy", "bald", "lbb-released", "epig", "smocu"])

@@ -134,14 +134,14 @@ def test_points_without_information_are_not_compared_with_each_other(method, red
 @pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
 @pytest.mark.parametrize("method", pw.methods())
 def test_a_pool_that_tells_nothing_is_selected_whole_without_delay(method):
-    pools = degenerate(200)
+    pools = degenerate(300)
     options = {"configurations": 1000} if method == "batchbald" else {}
     for kind in ("one sample", "identical samples", "certain predictions", "identical points"):
         with case(kind):
             started = time.process_time()
-            batch = pw.select(pools[kind], 200, method, embeddings=features(200), information=False, **options)
+            batch = pw.select(pools[kind], 300, method, embeddings=features(300), information=False, **options)
             assert time.process_time() - started < 10
-            assert sorted(batch.indices.tolist()) == list(range(200))
+            assert sorted(batch.indices.tolist()) == list(range(300))
 
 
 def test_configurations_that_leave_nothing_open_are_left_out():

@@ -325,7 +325,7 @@ def test_a_greedy_method_needs_three_functions():
 
 
 def test_lazy_evaluation_asks_for_few_gains():
-    task = pw.Task(pw.Predictions.from_log_probs(pool(2000, 4, 5)), 30)
+    task = pw.Task(pw.Predictions.from_log_probs(pool(3000, 4, 5)), 30)
     asked = []
     for way in ("lazy", "full"):
         objective = Cover(task)

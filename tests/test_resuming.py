@@ -133,9 +133,7 @@ def test_a_run_that_is_killed_at_any_moment_ends_the_same(script, make, snapshot
     monkeypatch.undo()
     assert len(moments) > 30
     expected, labels = history(reference), (reference.pool.labelled.tolist(), reference.pool.labels.tolist())
-    # Of a script with several posteriors, only the first is tried at every moment: all else is the same code.
-    every = 2 if script is run_script and not isinstance(reference.posterior, DeepEnsemble) else 1
-    for moment in moments[::every]:
+    for moment in moments:
         again = script(moment, make)
         assert history(again) == expected, moment.name
         assert (again.pool.labelled.tolist(), again.pool.labels.tolist()) == labels

@@ -206,7 +206,7 @@ def one_hot(subject: Subject) -> None:
 def degenerate_pools(subject: Subject) -> None:
     """So do pools in which little or nothing can be told apart."""
     for kind, x in pools.degenerate().items():
-        for size in (9, len(x)):
+        for size in (1, 9, len(x)):
             _select_from(kind, subject, x.copy(), size, "")
 
 
