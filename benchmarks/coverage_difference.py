@@ -6,15 +6,13 @@ The gains of the two points are computed by the formula, in double precision, fr
 today, which are rounded to float32, and from features that are not.
 """
 
-import argparse
-
 import numpy as np
 import torch
 from torch import Tensor
 
 import poolwise as pw
 from benchmarks import coverage_before
-from benchmarks.coverage_sample import POOLS
+from benchmarks.coverage_sample import asked
 from poolwise.selection.posterior_coverage import _correlations
 
 
@@ -43,14 +41,8 @@ def coverage(rows: Tensor, picks: np.ndarray) -> Tensor:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the points")
-    parser.add_argument("--only", choices=POOLS, help="these predictions")
-    options = parser.parse_args()
-    n = 5_000 if options.quick else 50_000
-    torch.set_num_threads(1)
-    for name in [options.only] if options.only else POOLS:
-        title, make = POOLS[name]
+    n, pools = asked(__doc__)
+    for title, make in pools:
         x = make(n)
         before = pw.select(x, n // 10, coverage_before.before, information=False).indices
         now = pw.select(x, n // 10, "posterior-coverage", sample="all", information=False).indices

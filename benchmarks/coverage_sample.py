@@ -46,18 +46,22 @@ def timed(select: Callable[[], pw.Batch]) -> tuple[float, pw.Batch]:
     return time.process_time() - started, batch
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def asked(description: str | None) -> tuple[int, list[tuple[str, Callable[[int], torch.Tensor]]]]:
+    """What the command line asks for: how many points, and a title and a maker of each kind of predictions."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the points")
     parser.add_argument("--only", choices=POOLS, help="these predictions")
     options = parser.parse_args()
-    n = 5_000 if options.quick else 50_000
     torch.set_num_threads(1)
+    return 5_000 if options.quick else 50_000, [POOLS[name] for name in ([options.only] if options.only else POOLS)]
+
+
+def main() -> None:
+    n, pools = asked(__doc__)
     print(f"{processor()}, {cores()} cores, one thread, seconds of the processor; b = {n // 10:,} of {n:,}\n")
     print("| predictions | sample | seconds | × version 0.1 | coverage | standard error of the sum |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    for name in [options.only] if options.only else POOLS:
-        title, make = POOLS[name]
+    for title, make in pools:
         x = make(n)
         coverage_tasks.ready(x)
         before, _ = timed(lambda x=x: pw.select(x, n // 10, coverage_before.before, information=False))

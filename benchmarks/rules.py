@@ -270,7 +270,7 @@ def section(folder: Path) -> list[str]:
         "pick is exact, the first that differs is number 311 on Fashion-MNIST: in double precision the gains differ "
         "by 4e-6 of 1.98, and version 0.1 took the smaller. On the synthetic predictions it is number 563: the gains "
         "differ by 4e-6 of 0.9 with the features of version 0.1 and by 1.2e-5 the other way with those of today, both "
-        "rounded to float32, and by 2e-4 without rounding, since the samples of one point in six agree to within 1e-4. "
+        "rounded to float32, and by 2e-4 without rounding. "
         "In all, both batches cover the same to within 6e-6 (`python -m benchmarks.coverage_difference`). "
         "Memory is what a call adds to what the process holds already; memory that an earlier task of the "
         "same process has freed may be used again, and then does not count. What a package compiles is compiled, or "
