@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 from select import select
@@ -54,6 +55,13 @@ class Program(subprocess.Popen):
             self.returncode = int(os.read(self._end, 8))
             os.close(self._end)
         return self.returncode
+
+
+def wait_until(met, seconds=300.0):
+    until = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.05)
 
 
 def run(arguments, **options):

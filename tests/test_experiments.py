@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from processes import Program
+from processes import Program, wait_until
 from test_reports import damage
 
 from poolwise import storage
@@ -23,6 +23,7 @@ from poolwise.experiments import Config, execute, execute_all, read_config, runs
 from poolwise.experiments.build import split, start
 from poolwise.experiments.checks import build_parts
 from poolwise.experiments.config import DataConfig
+from poolwise.experiments.run import finished
 
 TINY = """
 name = "tiny"
@@ -367,7 +368,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_records(config_file, tmp_pat
     kills, ended = 0, False
     while not ended:
         before = _progress(tmp_path / "cut")
-        jobs = ["--jobs", "1" if kills else "2"]  # the first time, processes are left behind that still write
+        jobs = ["--jobs", "1" if kills else "2"]  # the first time, two other processes write
         with Program([*command, *jobs], stderr=subprocess.DEVNULL) as process:
             while process.poll() is None:
                 time.sleep(0.02)
@@ -384,6 +385,29 @@ def test_killed_at_any_moment_it_ends_with_the_same_records(config_file, tmp_pat
     for run in runs_of(config, tmp_path / "whole"):
         other = tmp_path / "cut" / run.folder.relative_to(tmp_path / "whole")
         assert without_times(other) == without_times(run.folder)
+
+
+@pytest.mark.slow
+def test_a_command_that_is_killed_leaves_no_process_behind(config_file, tmp_path):
+    """One of its two processes has nothing left to do by then, the other is in the middle of a selection."""
+    (tmp_path / "sleepy.py").write_text("import time\n\ndef pick(task):\n    time.sleep(600)\n")
+    methods = 'acquisition.methods=["random", "sleepy:pick"]'
+    command = ["-m", "poolwise", "run", config_file, "-o", "runs", "--set", "seeds=1", "--set", methods, "--jobs", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with Program(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as process:
+        random = runs_of(read_config(config_file, ["seeds=1"]), tmp_path / "runs")[0]
+        wait_until(lambda: finished(random) or process.poll() is not None)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+    wait_until(lambda: not _group_lives(process.pid), 60)
+
+
+def _group_lives(leader: int) -> bool:
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _progress(folder: Path) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from labelling_server import ROOT, Page, command, connect, events_of, free_port, write_digits, write_texts
+from processes import wait_until
 
 long = pytest.mark.skipif(not os.environ.get("POOLWISE_LONG"), reason="takes minutes: set POOLWISE_LONG=1 to run it")
 
@@ -31,13 +32,6 @@ def runs(process):
         return open_text(f"/proc/{process}/stat").rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def wait_until(met, seconds=300.0):
-    until = time.monotonic() + seconds
-    while not met():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)
 
 
 class Annotator(threading.Thread):
@@ -228,7 +222,7 @@ def one_person(folder, kind, labels, pace):
     return times, own
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_answer_takes_the_server_a_few_milliseconds(tmp_path):
     """In processor time, which a busy machine does not change."""
     _, own = one_person(tmp_path, "images", labels=40, pace=0.0)

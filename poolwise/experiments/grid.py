@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -258,7 +259,7 @@ def _apart(waiting: list[Progress], jobs: int, news: Callable[[], None]) -> None
     """Do runs in processes of their own, which report through a queue."""
     context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
-    pool = ProcessPoolExecutor(jobs, context, _begin, (messages, os.getpid()))
+    pool = ProcessPoolExecutor(jobs, context, _begin, (messages,))
     try:
         futures = {pool.submit(_task, number, entry.run): entry for number, entry in enumerate(waiting)}
         left: set[Future[None]] = set(futures)
@@ -307,14 +308,22 @@ def _listen(messages: Any, waiting: list[Progress]) -> None:
 
 
 _messages: Any = None
-_parent = 0
 
 
-def _begin(messages: Any, parent: int) -> None:
+def _begin(messages: Any) -> None:
     """Set up a process."""
-    global _messages, _parent
-    _messages, _parent = messages, parent
+    global _messages
+    _messages = messages
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its processes
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Wait until the parent is gone, and end: if it was killed, nobody else would end this process."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _task(number: int, run: Run) -> None:
@@ -322,8 +331,6 @@ def _task(number: int, run: Run) -> None:
 
     def report(stage: str, done: int, total: int) -> None:
         nonlocal shown
-        if os.getppid() != _parent:  # the parent was killed: stop too
-            os._exit(1)
         if time.monotonic() - shown > _WAIT:
             shown = time.monotonic()
             _messages.put((number, early, _stage(stage, done, total)))
