@@ -11,7 +11,9 @@ The weights are normalised in log space, so a batch of 500 underflows nowhere, a
 and all results are exact. After that, labels are drawn from each posterior sample in equal shares (stratified).
 """
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,9 +102,9 @@ class Configurations:
     def __init__(self, K: int, limit: int, generator: np.random.Generator, dtype: torch.dtype) -> None:
         self.exact = True
         self._limit, self._generator, self._dtype = max(limit, 1), generator, dtype
+        self._draws = 0
         self._history: list[Tensor] = []
         self._log_likelihood_M_K = torch.zeros(1, K, dtype=torch.float64)
-        self._sample_M = torch.zeros(0, dtype=torch.int64)
         self._refresh(torch.zeros(1, dtype=torch.float64))
 
     def _refresh(self, log_probabilities_M: Tensor) -> None:
@@ -124,7 +126,7 @@ class Configurations:
         K, C = log_probs_K_C.shape
         log_probs_K_C = log_probs_K_C.double()
         self._history.append(log_probs_K_C)
-        if self.exact and len(self._log_likelihood_M_K) * C <= self._limit:
+        if self.can_enumerate(C):
             extended = self._log_likelihood_M_K[:, None, :] + log_probs_K_C.T
             log_joint_M = extended.logsumexp(2).sub_(math.log(K)).flatten()
             possible_M = log_joint_M > -100  # the rest are less likely than the smallest float32
@@ -133,22 +135,21 @@ class Configurations:
             return
         if self.exact:
             self.exact = False
-            draws = max(1, self._limit // K)
-            self._sample_M = torch.arange(K).repeat_interleave(draws)
-            self._log_likelihood_M_K = torch.zeros(len(self._sample_M), K, dtype=torch.float64)
+            self._draws = max(1, self._limit // K)
+            self._log_likelihood_M_K = torch.zeros(K * self._draws, K, dtype=torch.float64)
             for earlier_K_C in self._history[:-1]:
                 self._draw(earlier_K_C)
         self._draw(log_probs_K_C)
-        M = len(self._sample_M)
+        M = len(self._log_likelihood_M_K)
         self._refresh(torch.full((M,), -math.log(M), dtype=torch.float64))
+
+    def can_enumerate(self, C: int) -> bool:
+        """Whether the label of one more point with C classes can be added exactly."""
+        return self.exact and len(self._log_likelihood_M_K) * C <= self._limit
 
     def _draw(self, log_probs_K_C: Tensor) -> None:
         """Draw a label for each configuration from its own posterior sample."""
-        cumulative_K_C = log_probs_K_C.exp().cumsum(1)
-        uniform_M = torch.from_numpy(self._generator.random(len(self._sample_M)))
-        of_sample_M_C = cumulative_K_C[self._sample_M]
-        label_M = (of_sample_M_C <= (uniform_M * of_sample_M_C[:, -1])[:, None]).sum(1)
-        self._log_likelihood_M_K += log_probs_K_C.T[label_M]
+        self._log_likelihood_M_K += _drawn_terms(log_probs_K_C[None], self._draws, self._generator)[0].T
 
     def information(self) -> float:
         """Information between the batch's labels and the posterior sample, between 0 and `ln K`."""
@@ -169,9 +170,49 @@ class Configurations:
         return float((values_K_m.var(1) / draws).sum().sqrt() / K)
 
 
-def batch_information(
-    log_probs_B_K_C: Tensor, limit: int, generator: np.random.Generator, dtype: torch.dtype = torch.float64
-) -> np.ndarray:
+def _drawn_terms(log_probs_B_K_C: Tensor, draws: int, generator: np.random.Generator) -> Tensor:
+    """`[B, K, M]` log-likelihoods of labels that are drawn from each posterior sample: first `draws` from the first."""
+    B, K, _ = log_probs_B_K_C.shape
+    cumulative_B_K_C = log_probs_B_K_C.exp().cumsum(2)
+    uniform_B_K_m = torch.from_numpy(generator.random((B, K, draws)))
+    label_B_K_m = torch.searchsorted(cumulative_B_K_C, uniform_B_K_m * cumulative_B_K_C[:, :, -1:], right=True)
+    return log_probs_B_K_C.gather(2, label_B_K_m.view(B, 1, K * draws).expand(B, K, -1))
+
+
+def _drawn_curve(log_probs_B_K_C: Tensor, limit: int, generator: np.random.Generator) -> Iterator[float]:
+    """Joint information of the first 1, 2, … B labels, from drawn configurations.
+
+    The configurations are those of `Configurations`, but several points share the operations, which are small and many.
+    """
+    B, K, _ = log_probs_B_K_C.shape
+    draws = max(1, limit // K)
+    points = max(1, _BLOCK // (draws * K * K))
+    log_likelihood_K_M = torch.zeros(K, K * draws, dtype=torch.float64)
+    for i in range(0, B, points):
+        terms_b_K_M = _drawn_terms(log_probs_B_K_C[i : i + points].double(), draws, generator)
+        terms_b_K_M[0] += log_likelihood_K_M
+        log_likelihood_b_K_M = terms_b_K_M.cumsum(0)
+        log_likelihood_K_M = log_likelihood_b_K_M[-1].clone()
+        below_b_K_M = log_likelihood_b_K_M.sub_(log_likelihood_b_K_M.amax(1, keepdim=True))
+        weight_b_K_M = below_b_K_M.exp()
+        total_b_M = weight_b_K_M.sum(1)
+        entropy_b_M = total_b_M.log().sub_(weight_b_K_M.mul_(below_b_K_M).sum(1).div_(total_b_M))
+        yield from (math.log(K) - entropy_b_M.mean(1)).clamp_(0.0, math.log(K)).tolist()
+
+
+def _curve(log_probs_B_K_C: Tensor, limit: int, generator: np.random.Generator) -> Iterator[float]:
+    """Joint information of the first 1, 2, … B labels: exact while configurations are few, then from drawn ones."""
+    _, K, C = log_probs_B_K_C.shape
+    configurations, exact = Configurations(K, limit, generator, torch.float64), 0
+    while exact < len(log_probs_B_K_C) and configurations.can_enumerate(C):
+        configurations.add(log_probs_B_K_C[exact])
+        yield configurations.information()
+        exact += 1
+    if exact < len(log_probs_B_K_C):
+        yield from itertools.islice(_drawn_curve(log_probs_B_K_C, limit, generator), exact, None)
+
+
+def batch_information(log_probs_B_K_C: Tensor, limit: int, generator: np.random.Generator) -> np.ndarray:
     """`[B]` joint information of the first 1, 2, … B labels of a finished batch, in order.
 
     The true curve never falls; where draws make it fall by chance, the largest value so far is reported.
@@ -180,14 +221,11 @@ def batch_information(
         log_probs_B_K_C: `[B, K, C]` finite log-probabilities of the batch.
         limit: how many configurations to enumerate or draw.
         generator: source of the draws.
-        dtype: precision of the posterior weights.
     """
     B, K, _ = log_probs_B_K_C.shape
-    configurations = Configurations(K, limit, generator, dtype)
     curve_B = np.full(B, math.log(K))
-    for t, log_probs_K_C in enumerate(log_probs_B_K_C):
-        configurations.add(log_probs_K_C)
-        curve_B[t] = configurations.information()
+    for t, information in enumerate(_curve(log_probs_B_K_C, limit, generator)):
+        curve_B[t] = information
         if math.log(K) - curve_B[t] < 1e-6:
             break  # there is nothing left to learn, and the rest of the curve is flat
     return np.maximum.accumulate(curve_B)
