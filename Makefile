@@ -30,10 +30,10 @@ demo: $(VENV)/demo-ready  ## active learning on scikit-learn's digits, six metho
 # every process that a test starts would compile PyTorch and all it imports, which is most of its processor time.
 TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python
 
-test: $(VENV)/dev-ready  ## all tests, in parallel
-	$(TEST) -m pytest -n 3 --dist loadgroup
+test: $(VENV)/dev-ready  ## the tests, in parallel; `make check` adds those marked thorough
+	$(TEST) -m pytest -n 3 --dist loadgroup -m 'not thorough'
 
-check: $(VENV)/dev-ready  ## format, lint, types, tests with warnings as errors
+check: $(VENV)/dev-ready  ## format, lint, types, all tests with warnings as errors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

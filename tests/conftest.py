@@ -22,7 +22,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 def pytest_collection_modifyitems(items):
     """Slow tests come first: whichever process is last is then left with quick ones only."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: not any(item.iter_markers("slow")) and not any(item.iter_markers("thorough")))
 
 
 def pytest_collection_finish(session):

@@ -225,7 +225,7 @@ print(peak[0] - before)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc, which this system lacks")
 def test_features_on_disk_are_never_in_memory_whole(tmp_path):
     shape = (24_000, 1_000)  # 96 MB

@@ -126,7 +126,14 @@ def test_far_tight_clusters_are_told_apart(shift):
     assert len(set(zip(cluster.tolist(), label.tolist(), strict=True))) == 6
 
 
-@pytest.mark.parametrize(("N", "D", "count"), [(9000, 3, 20), (1500, 1200, 4), (9000, 1, 8)])
+@pytest.mark.parametrize(
+    ("N", "D", "count"),
+    [
+        pytest.param(9000, 3, 20, marks=pytest.mark.thorough),
+        (1500, 1200, 4),
+        pytest.param(9000, 1, 8, marks=pytest.mark.thorough),
+    ],
+)
 def test_clusters_do_not_depend_on_memory_or_threads(N, D, count):
     z = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
     expected, before = found(z, count), torch.get_num_threads()

@@ -78,6 +78,7 @@ def test_threads_do_not_matter_to_the_last_bit(monkeypatch):
     assert torch.equal(results[0], results[2])
 
 
+@pytest.mark.thorough
 def test_new_threads_do_not_split_operations():
     program = """
 import sys
@@ -200,7 +201,7 @@ def spread(layer, x, count=2000):
     return theirs, ours
 
 
-@pytest.mark.parametrize("rate", [0.2, 0.7])
+@pytest.mark.parametrize("rate", [0.2, pytest.param(0.7, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     ("kind", "shape"),
     [

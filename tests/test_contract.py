@@ -176,6 +176,7 @@ def test_pool_order_does_not_matter_to_batchbald_while_it_is_exact():
 
 
 @every_method
+@pytest.mark.thorough
 def test_memory_does_not_change_the_batch(method):
     """With many samples of few classes; `check_method` does the same with other shapes."""
     x = pool(120, 20, 2)

@@ -20,15 +20,12 @@ from poolwise.training import Training
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SLOW = {
-    "experiments.md",
-    "hugging-face.md",
-    "texts.md",
-    "pytorch.md",
-    "start.md",
-    "own-posterior.md",
-    "skorch.md",
-    "spreadsheet.md",
+MARKS = {
+    "hugging-face.md": pytest.mark.thorough,
+    **dict.fromkeys(
+        ["experiments.md", "texts.md", "pytorch.md", "start.md", "own-posterior.md", "skorch.md", "spreadsheet.md"],
+        pytest.mark.slow,
+    ),
 }
 
 
@@ -68,7 +65,7 @@ def run_page(name: str, parts: list[Block], run: Callable[..., object]) -> None:
 def runnable() -> list[object]:
     pages = {page: blocks(page.read_text()) for page in PAGES}
     return [
-        pytest.param(page, parts, id=str(page.relative_to(ROOT)), marks=[pytest.mark.slow] if page.name in SLOW else [])
+        pytest.param(page, parts, id=str(page.relative_to(ROOT)), marks=MARKS.get(page.name, ()))
         for page, parts in pages.items()
         if page.name != "cluster.md"  # which tests/test_ray.py runs, where Ray is started already
         and any(block.language in ("python", "console") for block in parts)

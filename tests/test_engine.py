@@ -33,7 +33,20 @@ CASES = [
     ("mutual-herding", {}),
     *[("uherding", {"bandwidth": width}) for width in ("adaptive", 0.1)],
 ]
-every_case = pytest.mark.parametrize(("method", "options"), CASES, ids=str)
+# Other settings of the same rule.
+ALSO = [
+    *[("power-lbb", {"redundancy": form, "alpha": 5.0}) for form in ("normalised", "max", "sum")],
+    *[("batchbald", {"configurations": count}) for count in (10, 3000)],
+    ("gp-variance", {"noise": 0.01}),
+    *[("posterior-coverage", {"filter": 10, "weights": w}) for w in ("margin", "uniform")],
+]
+every_case = pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        pytest.param(*each, id=f"{each[0]}-{each[1]}", marks=pytest.mark.thorough if each in ALSO else ())
+        for each in CASES
+    ],
+)
 pytestmark = pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
 
 
@@ -255,7 +268,7 @@ def three_thousand(digits):
 REAL = [case for case in CASES if case[1].get("alpha") != 5.0 and case[1].get("configurations") != 10]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("method", "options"), REAL, ids=str)
 def test_same_picks_on_three_thousand_digits(method, options, digits):
     size = 6 if method == "batchbald" else 25

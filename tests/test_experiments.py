@@ -418,7 +418,7 @@ def _progress(folder: Path) -> int:
     return size
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_interrupted_from_the_keyboard_it_says_how_to_go_on(config_file, tmp_path):
     command = ["-m", "poolwise", "run", config_file, "-o", tmp_path / "runs", "--jobs", "2"]
     command += ["--set", "acquisition.labels=290"]  # far more than it does before it is stopped

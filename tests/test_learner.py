@@ -274,7 +274,14 @@ def rows(method, **options):
     return [entry.indices for entry in pw.simulate(this, Y, 15)], this
 
 
-@pytest.mark.parametrize("method", ["entropy", "random", "posterior-coverage", "badge", "power-lbb"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "random",
+        "posterior-coverage",
+        *[pytest.param(name, marks=pytest.mark.thorough) for name in ("entropy", "badge", "power-lbb")],
+    ],
+)
 def test_candidates_of_every_kind(method, tmp_path):
     allowed = list(range(20, 50))
     expected, _ = rows(method, candidates=allowed)

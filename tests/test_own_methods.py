@@ -324,6 +324,7 @@ def test_a_greedy_method_needs_three_functions():
         pw.select(X, 5, Cover, evaluation="quick")
 
 
+@pytest.mark.thorough
 def test_lazy_evaluation_asks_for_few_gains():
     task = pw.Task(pw.Predictions.from_log_probs(pool(3000, 4, 5)), 30)
     asked = []

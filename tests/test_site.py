@@ -15,7 +15,7 @@ pytest.importorskip("material", reason="the site needs mkdocs-material: pip inst
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_site(tmp_path: Path) -> None:
     """One test, since the site takes a while to build."""
     command = ["-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]

@@ -38,7 +38,9 @@ for number in range(int(sys.argv[2]), 100_000):
 """
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))])
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgresql", marks=[pytest.mark.xdist_group("postgresql"), pytest.mark.thorough])]
+)
 def place(request, tmp_path):
     if request.param == "sqlite":
         return tmp_path / "labels.db"
