@@ -2,6 +2,8 @@
 
 from contextlib import contextmanager
 
+import pytest
+
 
 @contextmanager
 def case(*names):
@@ -11,3 +13,8 @@ def case(*names):
     except BaseException as error:
         error.add_note(f"case: {', '.join(map(str, names))}")
         raise
+
+
+def thorough(*values):
+    """Values of a parameter that `make check` tries, and `make test` does not."""
+    return [pytest.param(value, marks=pytest.mark.thorough) for value in values]

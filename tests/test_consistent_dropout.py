@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from cases import thorough
 from small_networks import convolutional, inputs, made, mlp, normed, picture, same_picture, values
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -201,7 +202,7 @@ def spread(layer, x, count=2000):
     return theirs, ours
 
 
-@pytest.mark.parametrize("rate", [0.2, pytest.param(0.7, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("rate", [0.2, *thorough(0.7)])
 @pytest.mark.parametrize(
     ("kind", "shape"),
     [

@@ -21,10 +21,11 @@ from poolwise.training import Training
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MARKS = {
-    "hugging-face.md": pytest.mark.thorough,
+    **dict.fromkeys(["experiments.md", "pilot.md", "spreadsheet.md", "start.md"], pytest.mark.slow),
+    # The scripts in `examples/` do the same.
     **dict.fromkeys(
-        ["experiments.md", "texts.md", "pytorch.md", "start.md", "own-posterior.md", "skorch.md", "spreadsheet.md"],
-        pytest.mark.slow,
+        ["hugging-face.md", "own-posterior.md", "pytorch.md", "skorch.md", "texts.md"],
+        pytest.mark.thorough,
     ),
 }
 

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from cases import thorough
 from sklearn.linear_model import LogisticRegression
 from small_learners import TEST, TINY, X, Y, history, learner, linear, mlp, picture, plain, started
 from small_networks import values
@@ -279,7 +280,7 @@ def rows(method, **options):
     [
         "random",
         "posterior-coverage",
-        *[pytest.param(name, marks=pytest.mark.thorough) for name in ("entropy", "badge", "power-lbb")],
+        *thorough("entropy", "badge", "power-lbb"),
     ],
 )
 def test_candidates_of_every_kind(method, tmp_path):

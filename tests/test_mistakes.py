@@ -10,7 +10,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from cases import case
+from cases import case, thorough
 from pools import features, one_hot, pool
 from sklearn.linear_model import LogisticRegression
 
@@ -130,9 +130,12 @@ def test_points_without_information_are_not_compared_with_each_other(method, red
     assert batch.scores.tolist() == [0.0] * 257
 
 
+GREEDY = [name for name, method in pw.methods().items() if "evaluation" in method.parameters]
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
-@pytest.mark.parametrize("method", pw.methods())
+@pytest.mark.parametrize("method", [*GREEDY, *thorough(*sorted(pw.methods().keys() - GREEDY))])
 def test_a_pool_that_tells_nothing_is_selected_whole_without_delay(method):
     pools = degenerate(300)
     options = {"configurations": 1000} if method == "batchbald" else {}

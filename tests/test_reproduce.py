@@ -322,6 +322,7 @@ def call(run_main):
     return partial(run_main, main, "paper", code=None)
 
 
+@pytest.mark.thorough
 def test_from_configurations_to_a_figure_and_again(configs, tmp_path, call):
     arguments = ("figure-3", "--configs", configs, "-o", tmp_path / "runs")
     code, out, err = call(*arguments)
@@ -340,6 +341,7 @@ def test_from_configurations_to_a_figure_and_again(configs, tmp_path, call):
     assert [record.stat().st_mtime_ns for record in records] == before
 
 
+@pytest.mark.thorough
 def test_missing_data_is_said_and_the_other_panels_are_drawn(configs, tmp_path, call):
     code, out, err = call("figure-1", "--configs", configs, "-o", tmp_path / "runs", "--seeds", 1, "-q")
     assert code == 2

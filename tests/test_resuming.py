@@ -122,9 +122,13 @@ BRIEF = pw.Training(steps=2, batch_size=16, learning_rate=0.05)
         pytest.param(
             run_script, lambda: MCDropout(mlp, 4, training=BRIEF, warm_start=True), marks=pytest.mark.thorough
         ),
-        (run_in_parts, lambda: DeepEnsemble(linear, 3, training=BRIEF, warm_start=True)),
+        pytest.param(
+            run_in_parts, lambda: DeepEnsemble(linear, 3, training=BRIEF, warm_start=True), marks=pytest.mark.thorough
+        ),
         (run_script, lambda: Committee(DecisionTreeClassifier(max_depth=3), 3)),
-        (run_by_features, lambda: Committee(DecisionTreeClassifier(max_depth=3), 3)),
+        pytest.param(
+            run_by_features, lambda: Committee(DecisionTreeClassifier(max_depth=3), 3), marks=pytest.mark.thorough
+        ),
     ],
     ids=["ensemble", "dropout, warm", "ensemble in parts, warm", "committee", "by features"],
 )

@@ -6,6 +6,7 @@ Seeds are fixed, so a test that passes always passes; each threshold is a probab
 import numpy as np
 import oracles
 import pytest
+from cases import thorough
 from pools import features, pool
 from scipy import stats
 
@@ -78,7 +79,7 @@ def table(N, seed, share=1.0):
     return own, (loss + loss.T) / 2 * np.minimum(own[:, None], own[None, :])
 
 
-@pytest.mark.parametrize("alpha", [1.0, pytest.param(5.0, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("alpha", [1.0, *thorough(5.0)])
 @pytest.mark.parametrize("mean", [False, True], ids=["max", "mean"])
 def test_power_sampling_draws_sequences_by_the_power_of_their_gains(alpha, mean):
     """Full evaluation makes the same draws, so its distribution is the same."""
@@ -217,7 +218,7 @@ def test_random_is_uniform_over_ordered_pairs():
     assert_distributed(found, expected)
 
 
-@pytest.mark.parametrize("members", ["mean", "all"])
+@pytest.mark.parametrize("members", ["mean", *thorough("all")])
 def test_badge_draws_by_squared_distance_of_gradients(members):
     """The first pick is the largest gradient; the next two are drawn as k-means++ does."""
     logits, z = np.random.default_rng(0).normal(size=(6, 2, 3)) * 2, features(6, 4)
@@ -242,14 +243,14 @@ def test_badge_draws_by_squared_distance_of_gradients(members):
             assert batch.scores[t] == pytest.approx(distance, rel=1e-4)
 
 
-@pytest.mark.parametrize("method", ["power-bald", "softmax-bald", "softrank-bald", "power-lbb", "random"])
+@pytest.mark.parametrize("method", ["power-lbb", "random", *thorough("power-bald", "softmax-bald", "softrank-bald")])
 def test_points_that_tie_are_drawn_equally_often(method):
     x = np.repeat(pool(1, 4, 3), 8, 0)
     found = count(pw.select(x, 1, method, seed=seed, information=False).indices for seed in range(400))
     assert_distributed(found, {(i,): 1 / 8 for i in range(8)})
 
 
-@pytest.mark.parametrize("method", ["power-bald", "softmax-bald", "softrank-bald", "power-lbb", "badge"])
+@pytest.mark.parametrize("method", ["power-bald", "badge", *thorough("softmax-bald", "softrank-bald", "power-lbb")])
 def test_points_that_tie_at_nothing_are_drawn_equally_often(method):
     """With certain predictions no point has any weight; then every order is as likely (the first of BADGE is fixed)."""
     x = np.zeros((6, 3, 1), np.float32)

@@ -476,6 +476,7 @@ def test_first_batches_are_selected_by_size_and_trained_on_alone():
     assert again.rounds[0].metrics == pytest.approx(large.metrics)
 
 
+@pytest.mark.thorough
 def test_the_page_has_every_part(tmp_path):
     levels = {"random": 0.5, "posterior-coverage": 0.6, "margin": 0.55}
     ablation = [*runs_of("f-samples-20", levels), *runs_of("f-samples-5", levels), *runs_of("f-large-250", levels)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from cases import thorough
 
 import poolwise as pw
 from poolwise.data import Subset, TensorExamples, TextExamples, TokenExamples, checkpoints, encode, encoded, tokenise
@@ -308,7 +309,7 @@ def test_loading_is_silent_and_leaves_the_logs_as_they_were(checkpoint, capfd):
 # Consistent dropout
 
 
-@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.thorough), 2])
+@pytest.mark.parametrize("threads", [2, *thorough(1)])
 def test_a_sample_is_the_same_whatever_the_batch_the_order_and_the_padding(each, threads):
     torch.set_num_threads(threads)
     data = tokenise(texts(16), each, 24)

@@ -104,6 +104,7 @@ def test_timing_stops_at_its_budget_and_leaves_threads_and_warnings_alone() -> N
     assert warnings.filters == filters
 
 
+@pytest.mark.thorough
 def test_table_1_writes_what_it_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(timings.GROWTH_SCALES, "quick", TINY)
     said: list[str] = []
