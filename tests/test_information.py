@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 
 import numpy as np
 import oracles
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from pools import one_hot, pool, small_pools, uniform
 
 import poolwise as pw
+from poolwise import budget
+from poolwise.errors import InputError
 from poolwise.information import entropies
 from poolwise.information.joint import (
     Configurations,
@@ -22,6 +25,7 @@ from poolwise.information.joint import (
 )
 from poolwise.information.pairs import Deviations, aligned, crossed, with_itself
 from poolwise.predictions import Predictions
+from poolwise.scores import kernels
 
 TOLERANCE = {np.float64: 1e-9, np.float32: 1e-5}
 dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
@@ -75,6 +79,64 @@ def test_bald_is_between_zero_and_the_log_of_samples_and_classes(x):
         scores = pw.scores.bald(given_)
         assert (scores >= 0).all()
         assert (scores <= math.log(min(x.shape[1:]))).all()
+
+
+@pytest.fixture
+def compiled_bald(monkeypatch):
+    """BALD by the compiled pass, whatever the size of the pool."""
+    monkeypatch.setattr(kernels, "MANY", 0)
+    sums = pytest.importorskip("poolwise.information.compiled").member_sums
+    passes = []
+    monkeypatch.setattr(
+        "poolwise.information.compiled.member_sums", lambda *given: passes.append(len(given[0])) or sums(*given)
+    )
+    yield pw.scores.bald
+    assert passes
+
+
+@pytest.mark.parametrize(("K", "C"), [(1, 2), (2, 1), (3, 7), (20, 100), (4, 1000)])
+@pytest.mark.parametrize("zero", [-np.inf, -110.0, -95.0])
+def test_the_compiled_pass_gives_the_scores_of_the_formula(K, C, zero, compiled_bald):
+    x = pool(40, K, C, scale=4.0, dtype=np.float32)
+    x[:20] = zero
+    x[np.arange(20)[:, None], np.arange(K), rng().integers(C, size=(20, K))] = 0  # certain, of different labels
+    expected = [max(0.0, oracles.bald(point)) for point in probs_of(x)]
+    np.testing.assert_allclose(compiled_bald(x), expected, atol=2e-6)
+    assert not np.signbit(compiled_bald(x)).any()
+
+
+def test_the_compiled_exponential_is_right_to_the_last_digits():
+    member_sums = pytest.importorskip("poolwise.information.compiled").member_sums
+    logs = np.linspace(-86.9, 0, 100_001).astype(np.float32)
+    sums, products, _ = member_sums(logs.reshape(-1, 1, 1), 1.0)
+    exact = np.exp(logs.astype(np.float64))
+    np.testing.assert_allclose(sums[:, 0], exact, rtol=3e-7)
+    np.testing.assert_allclose(products, exact * logs, rtol=4e-7)
+
+
+def test_the_compiled_score_of_a_row_depends_on_that_row_only(compiled_bald, monkeypatch):
+    x = pool(50, 7, 13, dtype=np.float32)
+    whole = compiled_bald(x)
+    np.testing.assert_array_equal(compiled_bald(x[11:30].copy()), whole[11:30])
+    monkeypatch.setattr(budget, "_CACHE_BLOCK", 3 * 4 * 7 * 13)
+    np.testing.assert_array_equal(compiled_bald(x), whole)
+    np.testing.assert_array_equal(pw.select(x, 50, "bald").indices, pw.select(x, 50, "bald", memory="1MB").indices)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 0.3, 90.0, 130.0, 1e30])
+def test_the_compiled_pass_finds_what_is_wrong_with_predictions(bad, compiled_bald):
+    x = pool(50, 3, 5, dtype=np.float32)
+    x[31, 1, 4] = bad
+    with pytest.raises(InputError, match="row 31, posterior sample 1"):
+        compiled_bald(x)
+
+
+def test_without_numba_a_large_pool_is_scored_without_the_compiled_pass(monkeypatch):
+    x = pool(50, 3, 5, dtype=np.float32)
+    expected = pw.scores.bald(x)
+    monkeypatch.setattr(kernels, "MANY", 0)
+    monkeypatch.setitem(sys.modules, "poolwise.information.compiled", None)
+    np.testing.assert_array_equal(pw.scores.bald(x), expected)
 
 
 def test_zero_times_log_zero_is_zero():

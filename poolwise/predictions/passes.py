@@ -19,6 +19,24 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
+class DirectKernel(Generic[Result]):
+    """A kernel that can do without a block where float32 log-probabilities are stored: it makes one pass over these.
+
+    Attributes:
+        kernel: from a block of rows to the result that is wanted.
+        direct: the same from `[n, K, C]` log-probabilities as they are stored, contiguous and not checked; None if they
+            are not normalised, and where it cannot be computed.
+    """
+
+    kernel: Callable[[Block], Result]
+    direct: Callable[[torch.Tensor], Result | None]
+
+    def __call__(self, block: Block) -> Result:
+        """The result for a block."""
+        return self.kernel(block)
+
+
+@dataclass(frozen=True)
 class PoolPass(Generic[Result]):
     """What a pass does with each block. It keeps nothing of the pool, so it can be sent to another process.
 
@@ -53,9 +71,17 @@ class PoolPass(Generic[Result]):
                 workspace.block = Block.empty(min(self.step, count), *source.shape[1:], self.dtype)
             room: Block = workspace.block.first(part.stop - part.start)
             positions_n, stored = read(source, where, part)
+            if isinstance(self.kernel, DirectKernel) and self.kind == "log-probs":
+                found: Result | None = self.kernel.direct(stored) if _plain(stored) else None
+                if found is not None:
+                    return found
             return self.kernel(room.load(stored, self.kind, positions_n + first if self.check else None))
 
         yield from zip(parts, ordered_map(work, parts), strict=True)
+
+
+def _plain(stored: torch.Tensor) -> bool:
+    return stored.dtype == torch.float32 and stored.is_contiguous()
 
 
 def read(source: Source, where: slice | Array, part: slice) -> tuple[Array, torch.Tensor]:

@@ -48,7 +48,8 @@ def bald(x: ArrayOrTensor | Predictions) -> Array | Tensor:
         >>> pw.scores.bald(x).round(3).tolist()
         [0.368, 0.0]
     """
-    return _score(x, _pool(x), kernels.bald)
+    pool = _pool(x)
+    return _score(x, pool, kernels.bald_of(pool))
 
 
 def entropy(x: ArrayOrTensor | Predictions) -> Array | Tensor:

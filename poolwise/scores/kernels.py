@@ -3,22 +3,48 @@
 `poolwise.scores` and the selection methods both take them from here. A kernel may overwrite `block.probs`.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 
+import torch
 from torch import Tensor
 
 from poolwise.information import entropies, lookahead, uncertainty
 from poolwise.information.pairs import Deviations
-from poolwise.predictions import Block
+from poolwise.predictions import Block, Predictions
+from poolwise.predictions.passes import DirectKernel
+from poolwise.predictions.validation import TOLERANCE
 
 Kernel = Callable[[Block], Tensor]
 """From a block of n rows to `[n]` scores, each depending on its own row only."""
+
+# With this many numbers a compiled pass over them saves about as much time as Numba takes to load, which is once.
+MANY = 50_000_000
 
 
 def bald(block: Block) -> Tensor:
     """`[n]` mutual information between label and posterior sample, in nats (Houlsby et al. 2011)."""
     return entropies.bald(block.log_probs, block.probs, overwrite=True)
+
+
+def bald_of(predictions: Predictions) -> Kernel:
+    """The kernel of BALD for a pool: of a large one, one that is compiled. They agree but for rounding."""
+    return DirectKernel(bald, _direct_bald) if math.prod(predictions.shape) >= MANY else bald
+
+
+def _direct_bald(log_probs_n_K_C: Tensor) -> Tensor | None:
+    """`[n]` BALD scores in one pass; None without Numba, and if the samples are not normalised."""
+    try:
+        from poolwise.information.compiled import member_sums
+    except ImportError:  # no Numba, or one that does not suit NumPy
+        return None
+    _, K, C = log_probs_n_K_C.shape
+    sums_n_C, products_n, wrong = member_sums(log_probs_n_K_C.numpy(), TOLERANCE[torch.float32])
+    if wrong:
+        return None
+    predictive_n = entropies.entropy(torch.from_numpy(sums_n_C).div_(K)).double()
+    return predictive_n.add_(torch.from_numpy(products_n).div_(K)).clamp_(0.0, entropies.ceiling(K, C))
 
 
 def entropy(block: Block) -> Tensor:

@@ -2,6 +2,7 @@
 
 from poolwise.arrays import Array
 from poolwise.scores import kernels
+from poolwise.scores.pool import score_pool
 from poolwise.selection.ranking import take_top
 from poolwise.selection.registry import method
 from poolwise.selection.saturation import information_tolerance
@@ -10,7 +11,8 @@ from poolwise.selection.task import Picks, Task
 
 def bald_scores(task: Task, **parameters: object) -> Array:
     """`[N]` BALD score of every point."""
-    return task.scores(kernels.bald)
+    predictions = task.predictions
+    return score_pool(predictions, kernels.bald_of(predictions), task.memory, task.report)
 
 
 @method(

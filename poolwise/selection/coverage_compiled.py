@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from poolwise.arrays import Array
-from poolwise.selection.compiling import compiled
+from poolwise.compiling import compiled
 from poolwise.selection.coverage_kernels import Scratch
 
 # Marks of one byte that are looked at together, as one word.
