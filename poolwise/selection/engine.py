@@ -112,6 +112,7 @@ class Greedy:
             if gain <= self.objective.floor + self.objective.negligible:
                 return int(np.argmax(self.alive_N)), self.objective.floor
             return self._finish(index, gain, np.flatnonzero(self.bounds_N >= gain - self.objective.slack))
+        self._front = self._front[self.alive_N[self._front]]
         block, refined, size = max(_FIRST_BLOCK, self._last_block // 2), 0, _FRONT
         while True:
             index, gain, open_n = self._contest()
@@ -145,7 +146,6 @@ class Greedy:
         """Make a point the next pick."""
         self.alive_N[index] = False
         self.bounds_N[index] = -np.inf
-        self._front = self._front[self.alive_N[self._front]]
         self._picks += 1
         bounds_N = self.objective.update(index, self.bounds_N)
         if bounds_N is not self.bounds_N:
