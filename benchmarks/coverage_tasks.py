@@ -106,3 +106,23 @@ def max_herding(size: int) -> Callable[[int], Iterator[tuple[str, Contender]]]:
         yield "scikit-activeml", lambda: MaxHerding(random_state=0, **options).query(rows, unlabelled, batch_size=size)
 
     return contenders
+
+
+def prob_cover(size: int) -> Callable[[int], Iterator[tuple[str, Contender]]]:
+    """`prob-cover` with a given radius, so that nothing is random, and that of scikit-activeml."""
+
+    def contenders(n: int) -> Iterator[tuple[str, Contender]]:
+        from benchmarks.clusters import pool
+
+        rows, log_probs = pool(n, 384)
+        predictions, radius = pw.Predictions.from_log_probs(log_probs, embeddings=rows), 0.5
+        options = {"radius": radius, "information": False}
+        yield "poolwise", lambda: pw.select(predictions, size, "prob-cover", **options).indices
+        from skactiveml.pool import ProbCover, _prob_cover
+
+        # Of equal points the first, as here; it would draw one of them.
+        _prob_cover.rand_argmax = lambda values, random_state: np.array([np.nanargmax(values)])
+        unlabelled = np.full(n, np.nan)
+        yield "scikit-activeml", lambda: ProbCover(deltas=[radius]).query(rows, unlabelled, batch_size=size)
+
+    return contenders

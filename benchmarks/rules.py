@@ -199,6 +199,14 @@ TASKS: dict[str, tuple[str, int, Callable[[int], Iterator[tuple[str, Contender]]
         for n, share in ((1_000, 10), (5_000, 10), (20_000, 20))
     },
     "max-herding": ("`max-herding`, {n:,} × 384 features, b = 100", 2_500, coverage_tasks.max_herding(100)),
+    **{
+        f"prob-cover-{size}": (
+            f"`prob-cover`, {{n:,}} × 384 features, one radius, b = {size}",
+            10_000,
+            coverage_tasks.prob_cover(size),
+        )
+        for size in (50, 500)
+    },
     "bald": ("BALD scores, {n:,}×20×100", 50_000, bald),
     "bait": ("`bait`, {n:,} points, 256 features, b = 50, forwards only", 20_000, bait),
     "bait-full": ("`bait`, {n:,} points, 64 features, 10 classes, b = 50, both forms", 5_000, bait_full),
