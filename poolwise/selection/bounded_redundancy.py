@@ -36,7 +36,7 @@ _ROUND_DOWN = 1 - 2.0**-20
 class BoundedRedundancy(PairwiseRedundancy):
     """`PairwiseRedundancy` of the forms `normalised` and `max`, with bounds from moments."""
 
-    _memory_share = 4
+    _memory_share = 2
 
     def __init__(self, task: Task, redundancy: Redundancy, pairs: Pairs) -> None:
         super().__init__(task, redundancy, pairs)
@@ -143,8 +143,8 @@ class BoundedRedundancy(PairwiseRedundancy):
         """
         rows_m, seen_m, last_m = np.arange(len(points_m)), self._seen_N[points_m], self._compared_N[points_m]
         upper_m_t = self._table.upper(points_m)
-        for row in np.flatnonzero(seen_m):
-            upper_m_t[row, : seen_m[row]] = 0.0
+        if seen_m.any():
+            upper_m_t *= np.arange(upper_m_t.shape[1]) >= seen_m[:, None]
         upper_m_t[rows_m, last_m] *= last_m < seen_m
         suspect_m = upper_m_t.argmax(1)
         mark_m = self._overlap_N[points_m] * _ROUND_DOWN
@@ -184,8 +184,9 @@ class BoundedRedundancy(PairwiseRedundancy):
         if room < 0:
             table.keep(contestants)
         elif ahead and len(new) < _INSERTED:
+            table.row_N[new] = 0  # no longer missing
             missing = self._expected[table.row_N[self._expected] < 0]
-            new = np.concatenate([new, missing[~np.isin(missing, new)][: min(room, _INSERTED - len(new))]])
+            new = np.concatenate([new, missing[: min(room, _INSERTED - len(new))]])
         features_n_F = moments.features(self._cache.take(new), self._layout)
         if self._normalised and table.has_lower:
             upper_n = moments.upper_of_self(features_n_F, self._layout).numpy()

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _FRONT = 1024
 # The front is chosen from a reserve this many times its size: a pass over ten million bounds takes a third of a second.
 _RESERVE = 64
+# One of this many values is looked at to find out which are large.
+_SAMPLED = 64
 # The first block refined at a pick; later blocks double, as long as the objective takes whole ones. A block costs a
 # fixed overhead of about fifty points.
 _FIRST_BLOCK = 128
@@ -181,15 +183,15 @@ class Greedy:
 
     def _choose_front(self, size: int) -> None:
         """Make the points with the largest bounds the front, and remember the largest bound behind it."""
-        chosen, rest = _largest(self.bounds_N[self._reserve], size)
-        if len(chosen) < size or self.bounds_N[self._reserve[chosen]].min() < self._beyond:
+        values_r = self.bounds_N.take(self._reserve)
+        chosen, rest = _largest(values_r, size)
+        if len(chosen) < size or values_r[chosen].min() < self._beyond:
             # Bounds have become smaller, so that points outside the reserve may be among the largest now.
-            inside, outside = _largest(self.bounds_N, _RESERVE * size)
-            self._reserve, self._beyond = inside, outside
-            chosen, rest = _largest(self.bounds_N[self._reserve], size)
-        front = self._reserve[chosen]
-        front = front[self.alive_N[front]]
-        self._front, self._threshold = front[np.argsort(-self.bounds_N[front])], max(rest, self._beyond)
+            self._reserve, self._beyond = _about_largest(self.bounds_N, _RESERVE * size)
+            values_r = self.bounds_N.take(self._reserve)
+            chosen, rest = _largest(values_r, size)
+        front = self._reserve[chosen[np.argsort(-values_r[chosen])]]
+        self._front, self._threshold = front[self.alive_N[front]], max(rest, self._beyond)
         self.objective.expect(self._front)
 
 
@@ -209,6 +211,21 @@ def _largest(values_n: Array, count: int) -> tuple[Array, float]:
         return np.arange(len(values_n)), -np.inf
     order = np.argpartition(values_n, len(values_n) - count - 1)
     return order[len(values_n) - count :], float(values_n[order[len(values_n) - count - 1]])
+
+
+def _about_largest(values_n: Array, count: int) -> tuple[Array, float]:
+    """Positions of about that many of the largest values, at least half of it, and a number that no other is above.
+
+    A sample says what a large value is, so that one comparison of each is enough: partitioning ten million values takes
+    ten times as long, and an array of ten million positions.
+    """
+    sample = values_n[::_SAMPLED]
+    if count < len(values_n) // 2 and count >= _SAMPLED * _FEW:
+        above = _largest(sample, count // _SAMPLED)[1]
+        chosen = np.flatnonzero(values_n > above)
+        if count // 2 <= len(chosen) <= 2 * count:
+            return chosen, above
+    return _largest(values_n, count)
 
 
 def _checked(values_n: Array, count: int, what: str, objective: "GreedyObjective") -> Array:

@@ -79,16 +79,18 @@ class MomentTable:
             point: the pick; it must be in the table.
             scale: what the bounds are multiplied by.
         """
-        self._picks[self.count] = self.features[int(self.row_N[point])]
+        # By NumPy, whose calls cost less for so few numbers.
+        self._picks.numpy()[self.count] = self.features.numpy()[self.row_N[point]]
         self._scales[self.count] = scale
         if not self.has_lower:
-            torch.mul(self._picks[self.count], self._weights_F, out=self.probes[self.count]).mul_(scale)
+            weights_F, scale_1 = self._weights_F.numpy(), np.asarray(scale, self.probes.numpy().dtype)
+            np.multiply(self._picks.numpy()[self.count], weights_F * scale_1, out=self.probes.numpy()[self.count])
         self.count += 1
         self._lower(slice(0, len(self.points)), slice(self.count - 1, self.count))
 
     def upper(self, points_n: Array) -> Array:
         """`[n, t]` numbers that the pairs of some points in the table with the picks are never above."""
-        features_n_F = self.features.index_select(0, torch.from_numpy(self.row_N[points_n]))
+        features_n_F = torch.from_numpy(self.features.numpy().take(self.row_N[points_n], 0))
         if not self.has_lower:
             found: Array = torch.mm(features_n_F, self.probes[: self.count].T).numpy()
             return found

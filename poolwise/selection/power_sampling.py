@@ -24,7 +24,7 @@ _PROPOSALS = 256
 # After this many refused proposals in a row, computing all gains is cheaper than proposing more.
 _PATIENCE = 8192
 # How many proposals that passed the known bounds are refined together.
-_TOGETHER = 8
+_TOGETHER = 64
 
 
 class _Proposals:
