@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pools import features, messy, normalise, one_hot, pool
 
 import poolwise as pw
+from poolwise.selection import engine
 from poolwise.selection.batchbald import JointInformation
 from poolwise.selection.coverage import Coverage
 from poolwise.selection.coverage_kernels import Cosine, Rows
@@ -306,3 +307,38 @@ def test_coverage_does_without_moments_where_features_are_more_than_points():
     picks = Coverage(task, Cosine(rows), np.linspace(1, 0.9, 8)).pick()
     assert picks.indices.tolist()[:2] == [0, 3]
     assert set(picks.indices[2:].tolist()) == {5, 6}
+
+
+@pytest.mark.parametrize(
+    "kind", ["drawn", "rising", "falling", "two values", "all equal", "large ones not sampled", "taken"]
+)
+def test_a_sample_finds_about_the_largest_bounds(kind):
+    draw, N, count = np.random.default_rng(0), 20_000, 2_000
+    values_N = draw.random(N)
+    if kind in ("rising", "falling"):
+        values_N = np.sort(values_N)[:: 1 if kind == "rising" else -1]
+    elif kind == "two values":
+        values_N = (values_N > 0.5).astype(float)
+    elif kind == "all equal":
+        values_N = np.zeros(N)
+    elif kind == "large ones not sampled":
+        values_N[np.arange(N) % engine._SAMPLED != 0] += 1
+    elif kind == "taken":
+        values_N[draw.random(N) < 0.99] = -np.inf
+    chosen, above = engine._about_largest(values_N, count)
+    others = np.delete(values_N, chosen)
+    assert len(np.unique(chosen)) == len(chosen)
+    assert count // 2 <= len(chosen) <= 2 * count
+    assert others.max() <= above <= values_N[chosen].min()
+
+
+def test_picks_do_not_depend_on_how_points_wait(monkeypatch):
+    x = pool(600, 4, 3, seed=5)
+    expected = pw.select(x, 60, "lbb", evaluation="full", information=False).indices
+    for name, value in {"_FRONT": 4, "_RESERVE": 8, "_SAMPLED": 2, "_FEW": 2}.items():
+        monkeypatch.setattr(engine, name, value)
+    sampled = []
+    chosen_by = engine._about_largest
+    monkeypatch.setattr(engine, "_about_largest", lambda *given: sampled.append(given) or chosen_by(*given))
+    np.testing.assert_array_equal(pw.select(x, 60, "lbb", information=False).indices, expected)
+    assert len(sampled) > 1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # How many points are compared closely. The rest wait behind a threshold that none of them exceeds.
 _FRONT = 1024
-# The front is chosen from a reserve this many times its size: a pass over ten million bounds takes a third of a second.
+# The front is chosen from a reserve this many times its size: a pass over ten million bounds takes some time.
 _RESERVE = 64
 # One of this many values is looked at to find out which are large.
 _SAMPLED = 64
@@ -172,8 +172,8 @@ class Greedy:
         The leader is the exactly known point with the largest gain, the lowest index on ties. Challengers are not
         exactly known, and could beat the leader or tie with it by a lower index.
         """
-        front, values = self._front, self.bounds_N[self._front]
-        known = self.exact(front)
+        front, values = self._front, self.bounds_N.take(self._front)
+        known = (self._refined_at_N.take(front) == self._picks) | (values <= self.objective.floor)
         index, gain = -1, -np.inf
         if known.any():
             gain = values[known].max()
