@@ -23,7 +23,8 @@ from poolwise.selection.task import Picks
 _PROPOSALS = 256
 # After this many refused proposals in a row, computing all gains is cheaper than proposing more.
 _PATIENCE = 8192
-# How many proposals that passed the known bounds are refined together.
+# How many proposals that passed the known bounds are refined together. Few of them are compared in vain: what was found
+# about a point is kept until it is proposed again, or until its turn comes.
 _TOGETHER = 64
 
 
