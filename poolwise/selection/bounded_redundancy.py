@@ -36,8 +36,6 @@ _ROUND_DOWN = 1 - 2.0**-20
 class BoundedRedundancy(PairwiseRedundancy):
     """`PairwiseRedundancy` of the forms `normalised` and `max`, with bounds from moments."""
 
-    _memory_share = 2
-
     def __init__(self, task: Task, redundancy: Redundancy, pairs: Pairs) -> None:
         super().__init__(task, redundancy, pairs)
         N, K, C = task.predictions.shape
@@ -102,7 +100,7 @@ class BoundedRedundancy(PairwiseRedundancy):
                 points_m = points_n[live]
                 done_m = np.zeros(len(live), bool)
                 if self._meet(points_m):
-                    done_m, compared_n[live] = self._climb(points_m, compared_n[live]), True
+                    done_m, compared_n[live] = self._climb(points_m, compared_n[live], not exact_n.any()), True
                 gains_m = self._bounds(points_m)
                 bounds_n[live] = np.minimum(bounds_n[live], self._ceilings(points_m, gains_m))
                 if done_m.any():
@@ -130,14 +128,15 @@ class BoundedRedundancy(PairwiseRedundancy):
         self._know_self(points_m[~known_m])
         return not self._dear
 
-    def _climb(self, points_m: Array, compared_m: Array) -> Array:
+    def _climb(self, points_m: Array, compared_m: Array, leader: bool) -> Array:
         """Compare each point with its most redundant pick; those that were, with all picks that could matter.
 
-        Where pairs are cheap, the first point is compared with all at once: it is the most likely to win.
+        Where pairs are cheap, the leader is compared with all at once: it is the most likely to win.
 
         Args:
             points_m: points in the table, in the order of their bounds.
             compared_m: whether each was compared in this contest before.
+            leader: whether no gain is known yet, so that the first point leads.
         Returns:
             `[m]` whether the overlap of each is exactly known now.
         """
@@ -152,7 +151,7 @@ class BoundedRedundancy(PairwiseRedundancy):
             mark_m *= np.sqrt(self._self_N[points_m])
         done_m = upper_m_t[rows_m, suspect_m] <= mark_m
         whole_m = compared_m & ~done_m
-        whole_m[0] |= not (self._dear or done_m[0])
+        whole_m[0] |= leader and not (self._dear or done_m[0])
         first = np.flatnonzero(~(done_m | whole_m))
         point_p, pick_p = first, suspect_m[first]
         if whole_m.any():

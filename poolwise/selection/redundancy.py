@@ -54,7 +54,6 @@ class PairwiseRedundancy(GreedyObjective):
     """Gains `I_i` less redundancy with the picks (see the module's text for the forms)."""
 
     rounding, embedded = None, False
-    _memory_share = 2  # the rows that are kept may take this part of the memory
 
     def __init__(self, task: Task, redundancy: Redundancy, pairs: Pairs) -> None:
         super().__init__(task)
@@ -65,7 +64,7 @@ class PairwiseRedundancy(GreedyObjective):
         self.floor = -np.inf if redundancy == "sum" else 0.0
         self._combine = np.maximum if redundancy in ("max", "normalised") else np.add
         self._normalised = redundancy == "normalised"
-        self._cache = DeviationCache(task.predictions, task.memory // self._memory_share)
+        self._cache = DeviationCache(task.predictions, task.memory // 2)
         N, K, C = task.predictions.shape
         self._bald_N = np.zeros(N)
         self._self_N = np.zeros(N)  # `I_ii`, or an upper bound of it
