@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from poolwise.arrays import Array
+from poolwise.information import entropies
 from poolwise.information.pairs import Deviations
 from poolwise.predictions import Block, Predictions
 from poolwise.scores import kernels
@@ -50,10 +51,9 @@ class DeviationCache:
             count = int(share * len(block.probs))
             if count == 0:
                 return kernels.bald(block), None, None
-            probs = block.raw.copy_(block.probs)  # the scores are computed in their place
-            scores_n = kernels.bald(block)
+            scores_n = entropies.bald(block.log_probs, block.probs)  # without overwriting the probabilities
             best_m = scores_n.topk(count, sorted=False).indices
-            return scores_n, best_m, Deviations.of(probs[best_m])
+            return scores_n, best_m, Deviations.of(block.probs[best_m])
 
         for rows, (scores_n, best_m, deviations) in self._predictions.scan(
             work, task.memory, task.report, "scoring the pool"
