@@ -21,8 +21,6 @@ from torch import Tensor
 _ALMOST_MINUS_ONE = {torch.float32: -1 + 2**-23, torch.float64: -1 + 2**-52}
 # Products of matrices with more terms than this take much longer than a call.
 _LARGE = 1 << 16
-# Sums over matrices with more entries than this may use threads in NumPy, and would then depend on their number.
-_SMALL = 1 << 13
 # A pair with more terms than this is computed in parts of about this many: they stay in a cache of the processor.
 _CHUNK = 1 << 17
 
@@ -135,11 +133,7 @@ def aligned(a: Deviations, b: Deviations) -> Tensor:
     if a.means.shape[1] ** 2 > _CHUNK:
         one_by_one = [_by_classes(a[i : i + 1], b[i : i + 1], a is b) for i in range(len(a))]
         return torch.stack(one_by_one).clamp_min_(0.0) if one_by_one else a.means.new_empty(0)
-    _, K, C = a.ratios.shape
-    phi_n_C_C = _phi(_products(a.ratios.transpose(1, 2), b.ratios / K))
-    if C * C <= _SMALL:
-        sums_n_C = np.matmul(phi_n_C_C.numpy(), b.means.numpy()[:, :, None])
-        return torch.from_numpy(np.matmul(a.means.numpy()[:, None], sums_n_C)[:, 0, 0]).clamp_min_(0.0)
+    phi_n_C_C = _phi(_products(a.ratios.transpose(1, 2), b.ratios).div_(a.ratios.shape[1]))
     return phi_n_C_C.mul_(b.means[:, None, :]).sum(2).mul_(a.means).sum(1).clamp_min_(0.0)
 
 

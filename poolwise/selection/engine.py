@@ -23,10 +23,11 @@ from poolwise.selection.task import Picks
 if TYPE_CHECKING:
     from poolwise.selection.objective import Evaluation, GreedyObjective
 
-# How many points are compared closely. The rest wait behind a threshold that none of them exceeds.
-_FRONT = 1024
-# The front is chosen from a reserve this many times its size: a pass over ten million bounds takes some time.
-_RESERVE = 64
+# How many points are compared closely: this many, or one in that many of a large pool, where choosing them takes
+# longer. The rest wait behind a threshold that none of them exceeds.
+_FRONT, _ONE_IN = 1024, 2048
+# The front is chosen from a reserve this many times its size, which saves passes over all bounds.
+_RESERVE = 16
 # One of this many values is looked at to find out which are large.
 _SAMPLED = 64
 # The first block refined at a pick; later blocks double, as long as the objective takes whole ones. A block costs a
@@ -115,7 +116,8 @@ class Greedy:
                 return int(np.argmax(self.alive_N)), self.objective.floor
             return self._finish(index, gain, np.flatnonzero(self.bounds_N >= gain - self.objective.slack))
         self._front = self._front[self.alive_N[self._front]]
-        block, refined, size = max(_FIRST_BLOCK, self._last_block // 2), 0, _FRONT
+        block, refined = max(_FIRST_BLOCK, self._last_block // 2), 0
+        size = max(_FRONT, len(self.bounds_N) // _ONE_IN)
         while True:
             index, gain, open_n = self._contest()
             hidden = self._threshold + self.objective.slack >= gain
