@@ -17,18 +17,22 @@ endef
 $(VENV)/demo-ready: pyproject.toml constraints.txt
 	$(call install,label$(comma)plot)
 
+# Three processes with one thread each for two cores: one of them usually waits, for a program that it has started or for
+# a server. Tests of a group run in one process, so that Ray is started once. Bytecode is written even if the environment
+# forbids it: pip compiled nothing, so every process that a test starts would compile PyTorch and all it imports, which is
+# most of its processor time.
+TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python
+
+# Tests are collected once here, so that what they import is compiled once, not by three processes at a time. If
+# that fails, the tests will say why.
 $(VENV)/dev-ready: pyproject.toml constraints.txt
 	$(call install,dev)
+	$(TEST) -m pytest --collect-only -q >/dev/null 2>&1 || true
 
 demo: $(VENV)/demo-ready  ## active learning on scikit-learn's digits, six methods, six seeds; writes demo/report
 	$(BIN)/poolwise run configs/digits.toml -o demo/runs --jobs 2
 	$(BIN)/poolwise report demo/runs -o demo/report
 	@echo 'To label your own images or texts in the browser: $(BIN)/poolwise label DATA --classes cat,dog'
-
-# Three processes with one thread each for two cores: one of them usually waits, for a program that it has started or for a
-# server. Tests of a group run in one process, so that Ray is started once. Bytecode is written even if the environment forbids it: pip compiled nothing, so
-# every process that a test starts would compile PyTorch and all it imports, which is most of its processor time.
-TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python
 
 test: $(VENV)/dev-ready  ## the tests, in parallel; `make check` adds those marked thorough
 	$(TEST) -m pytest -n 3 --dist loadgroup -m 'not thorough'
