@@ -234,7 +234,6 @@ def test_the_evidence_is_close_to_the_integral_it_approximates(precision):
     assert approximate == pytest.approx(exact, abs=0.05)
 
 
-@pytest.mark.thorough
 def test_large_layers():
     n, D, C = 300, 1000, 100
     features = torch.randn(n, D, generator=torch.Generator().manual_seed(0)) * 3

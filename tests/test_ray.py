@@ -242,7 +242,6 @@ def test_predictions_kept_in_ray(posterior):
     same(pw.select(held, 9), pw.select(expected, 9))
 
 
-@pytest.mark.thorough
 def test_a_worker_killed_while_predicting(slow_posterior, posterior, tmp_path):
     pw.write_predictions(posterior, INPUTS, tmp_path / "one", rows_per_shard=120)
     with Killer("write_shard") as killer:
@@ -254,7 +253,6 @@ def test_a_worker_killed_while_predicting(slow_posterior, posterior, tmp_path):
     pw.Predictions.open(tmp_path / "many", verify=True)
 
 
-@pytest.mark.thorough
 def test_a_worker_killed_while_scoring(tmp_path):
     x = pool(6000, 10, 8)
     folder, targets = write(tmp_path, x, 5), pool(300, 10, 8, seed=1)
@@ -519,7 +517,6 @@ def test_a_command_that_is_killed_leaves_the_cluster_as_it_was(tmp_path):
     same(pw.select(cluster.open_folder(folder), 20, "lbb"), pw.select(x, 20, "lbb"))
 
 
-@pytest.mark.thorough
 def test_commands(run, tmp_path):
     """`predict` and `select` give what they give on one machine, and say what they moved."""
     with torch.random.fork_rng():
