@@ -275,14 +275,7 @@ def rows(method, **options):
     return [entry.indices for entry in pw.simulate(this, Y, 15)], this
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        "random",
-        "posterior-coverage",
-        *thorough("entropy", "badge", "power-lbb"),
-    ],
-)
+@pytest.mark.parametrize("method", ["random", "posterior-coverage", *thorough("entropy", "badge", "power-lbb")])
 def test_candidates_of_every_kind(method, tmp_path):
     allowed = list(range(20, 50))
     expected, _ = rows(method, candidates=allowed)
