@@ -1,6 +1,7 @@
 """The training loop: every option against a loop by hand, early stopping, faults, several networks at once."""
 
 import copy
+import math
 import random
 import textwrap
 from functools import partial
@@ -15,7 +16,8 @@ from torch import nn
 import poolwise as pw
 from poolwise import errors, models
 from poolwise.data.examples import TensorExamples, as_examples
-from poolwise.models.dropout import dropout_layers
+from poolwise.models.dropout import Call, dropout_layers
+from poolwise.models.members import keep
 from poolwise.seeding import stream
 from poolwise.training import Training, _optimiser, class_weights, crop_and_flip, torch_generator, train
 
@@ -654,3 +656,21 @@ def test_the_compiler_of_pytorch_is_not_imported_to_train():
     """
     done = processes.run(["-c", textwrap.dedent(code)])
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.5, 0.1, 0.9, 1 / 3, 1.0])
+@pytest.mark.parametrize("shape", [(7,), (3, 5, 4), (6, 1, 1)])
+def test_masks_of_training_drop_at_the_layers_rate(rate: float, shape: tuple[int, ...]) -> None:
+    rows = 40_000 // math.prod(shape) + 1
+    kept = keep(Call("layer", 0, shape, rate), rows, torch.Generator().manual_seed(3))
+    assert kept.shape == (rows, *shape)
+    assert set(kept.unique().tolist()) <= {0.0, 1.0}
+    spread = math.sqrt(rate * (1 - rate) / kept.numel())
+    assert abs(float(kept.mean()) - (1 - rate)) <= 5 * spread
+    together = torch.corrcoef(torch.stack([kept.flatten()[:-1], kept.flatten()[1:]]))[0, 1] if rate < 1 else 0.0
+    assert abs(float(together)) < 5 / math.sqrt(kept.numel())
+
+
+def test_masks_of_images_are_laid_out_as_the_activations() -> None:
+    kept = keep(Call("layer", 0, (8, 6, 6), 0.25), 16, torch.Generator().manual_seed(0))
+    assert kept.is_contiguous(memory_format=torch.channels_last)
