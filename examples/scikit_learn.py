@@ -10,7 +10,7 @@ digits = load_digits()
 inputs, test_inputs, labels, test_labels = train_test_split(digits.data, digits.target, random_state=0)
 
 for method in ("random", "margin", "posterior-coverage"):
-    posterior = pw.posteriors.Committee(RandomForestClassifier(100, random_state=0))  # member k is tree k
+    posterior = pw.posteriors.Committee(RandomForestClassifier(30, random_state=0))  # member k is tree k
     learner = pw.ActiveLearner(
         posterior, pw.Pool(inputs, classes=10), method, batch_size=20, seed=0, test=(test_inputs, test_labels)
     )

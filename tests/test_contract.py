@@ -45,7 +45,7 @@ TARGETED = [name for name, method in METHODS.items() if "targets" in method.para
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name not in TARGETED])
 def test_every_method_keeps_the_contract(method, global_state):
-    options = {"configurations": 1000} if "configurations" in METHODS[method].parameters else None
+    options = {"configurations": 200} if "configurations" in METHODS[method].parameters else None
     checked = check_method(method, parameters=options)
     assert set(RULES) - set(checked) <= {"best_first", "pool_order", "evaluation", *LABELLED}
 

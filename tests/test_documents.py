@@ -21,10 +21,10 @@ from poolwise.training import Training
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MARKS = {
-    **dict.fromkeys(["experiments.md", "pilot.md", "spreadsheet.md", "start.md"], pytest.mark.slow),
-    # The scripts in `examples/` do the same.
+    **dict.fromkeys(["experiments.md", "spreadsheet.md", "start.md"], pytest.mark.slow),
+    # The scripts in `examples/` do the same, and `test_pilot.py` what the page on pilots does.
     **dict.fromkeys(
-        ["hugging-face.md", "own-posterior.md", "pytorch.md", "skorch.md", "texts.md"],
+        ["hugging-face.md", "own-posterior.md", "pilot.md", "pytorch.md", "skorch.md", "texts.md"],
         pytest.mark.thorough,
     ),
 }

@@ -24,6 +24,9 @@ NEEDS = {
     "skorch_network": "skorch",
 }
 
+# Other tests select with every method, and docs/experiments.md compares methods.
+THOROUGH = dict.fromkeys(["compare_methods", "every_method"], pytest.mark.thorough)
+
 INSTALL = {
     "accelerate": "pip install -c constraints.txt accelerate datasets",
     "cleanlab": "pip install -c constraints.txt cleanlab",
@@ -38,7 +41,11 @@ INSTALL = {
     ("script", "package"),
     [
         # tests/test_ray.py runs that of the cluster, where Ray is started already
-        *(pytest.param(script, None, id=script.stem) for script in EXAMPLES if script.stem != "cluster"),
+        *(
+            pytest.param(script, None, id=script.stem, marks=THOROUGH.get(script.stem, ()))
+            for script in EXAMPLES
+            if script.stem != "cluster"
+        ),
         pytest.param(EXAMPLES[0].with_name("log_rounds.py"), "mlflow", id="log_rounds mlflow"),
     ],
 )

@@ -439,7 +439,7 @@ def call(monkeypatch, *arguments: object) -> None:
     main()
 
 
-def test_run_and_report_commands(config_file, tmp_path, monkeypatch, capsys):
+def test_run_and_report_commands(config_file, tmp_path, monkeypatch, capsys, unrendered):
     with pytest.raises(SystemExit) as ended:
         call(monkeypatch, "run", config_file, "-o", tmp_path / "runs", "--set", "seeds=1")
     assert ended.value.code in (0, None)

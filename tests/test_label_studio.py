@@ -50,7 +50,7 @@ def cli_fails(run):
     return lambda *arguments: run(*arguments, code=2).err
 
 
-def tickets(count=40):
+def tickets(count=32):
     """A table of texts, and the class of each."""
     true = {f"t{number}": CLASSES[number % 2] for number in range(count)}
     with Path("tickets.csv").open("w", newline="") as file:

@@ -181,7 +181,7 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("method", WEIGHTS)
+@pytest.mark.parametrize("method", ["power-bald", *thorough("softmax-bald", "softrank-bald")])
 def test_bald_is_drawn_by_its_weights_without_replacement(method):
     x = pool(5, 4, 3, seed=1, dtype=np.float64)
     options, weights = WEIGHTS[method]

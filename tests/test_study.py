@@ -116,7 +116,7 @@ def test_an_archive_keeps_what_tables_need(tmp_path):
     assert again.read_bytes() == (tmp_path / "runs.csv.gz").read_bytes()
 
 
-def test_a_report_can_be_made_of_an_archive(tmp_path):
+def test_a_report_can_be_made_of_an_archive(tmp_path, unrendered):
     write_archive(runs_of("mnist-ensemble-10", {"random": 0.5, "bald": 0.4}), tmp_path / "runs.csv.gz")
     page = write_report(tmp_path / "runs.csv.gz", tmp_path / "report")
     assert "mnist-ensemble-10" in page.read_text()

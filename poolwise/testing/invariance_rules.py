@@ -101,10 +101,11 @@ def labelled_sets(subject: Subject) -> None:
 
 def block_size(subject: Subject) -> None:
     """The memory budget, and with it the size of blocks, does not matter."""
-    for shape in ((120, 6, 5), (120, 3, 11)):
+    # Blocks of about fifteen rows and of one; then of about four.
+    for shape, budgets in (((120, 6, 5), ("30KB", 1)), ((120, 3, 11), ("9KB",))):
         x = pool(*shape)
         expected = subject.select(x, 20)
-        for memory in ("30KB", "9KB", 1):  # blocks of about fifteen rows, of four, and of one
+        for memory in budgets:
             expect_same(
                 subject.select(x, 20, memory=memory),
                 expected,
