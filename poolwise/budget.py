@@ -1,7 +1,9 @@
 """The memory budget: how much working space a call may take beside its input, and how much the machine has."""
 
+import ctypes
 import os
 import re
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -27,6 +29,10 @@ _LARGEST = 10**18
 # A block of work this large (bytes) stays in a cache while several operations pass over it. Smaller blocks cost more in
 # calls, larger ones more in trips to memory. A budget can make blocks smaller, never larger.
 _CACHE_BLOCK = 1 << 22
+
+# Parameters of `mallopt` in the C library of Linux (malloc.h), and their values in bytes: how much freed memory it
+# keeps, and from which size on it asks the system for memory. 32 MB is the largest size that it allows.
+_KEPT_WHEN_FREED, _FROM_THE_SYSTEM = (-1, 512 << 20), (-3, 32 << 20)
 
 
 def parse(memory: int | str) -> int:
@@ -111,3 +117,15 @@ def _cgroup() -> int | None:
         return max(0, limit - used + int(counts.get("inactive_file", 0)) + int(counts.get("active_file", 0)))
     except (OSError, ValueError):  # there is no limit ("max"), or no such group
         return None
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what is freed. By default every step of training gets much of its memory page by page.
+
+    This is for the whole process, so only programs call it, never the library. Elsewhere than on Linux nothing changes.
+    """
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+        for parameter, value in (_KEPT_WHEN_FREED, _FROM_THE_SYSTEM):
+            if mallopt is not None:
+                mallopt(parameter, value)

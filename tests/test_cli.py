@@ -449,3 +449,32 @@ def test_hostile_files_give_one_message(run, tmp_path: Path, shape: str, descr: 
 
 def test_a_command_that_moved_says_where_to(run):
     assert "python -m paper --list" in run("reproduce", "figure-1", "--scale", "paper", code=2).err
+
+
+def test_a_run_keeps_the_memory_that_it_frees(run, monkeypatch):
+    called = []
+    monkeypatch.setattr("poolwise.budget.keep_freed_memory", lambda: called.append(True))
+    run("run", "missing.toml", code=2)
+    assert called == [True]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only the C library of Linux is told what to keep")
+def test_freed_memory_is_not_fetched_again():
+    """Page faults of the second use of as much memory: none is left to fetch."""
+    program = """
+import resource, sys
+from poolwise import budget
+if sys.argv[1] == "kept":
+    budget.keep_freed_memory()
+def use():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    texts = [b"x" * ((4 << 20) + number) for number in range(20)]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+use(); use()
+print(use())
+"""
+    faults = {
+        way: int(subprocess.run([sys.executable, "-c", program, way], capture_output=True, check=True).stdout)
+        for way in ("kept", "given back")
+    }
+    assert faults["kept"] < 1_000 < 5_000 < faults["given back"]

@@ -59,8 +59,10 @@ def run(
             "expected CONFIG.toml, the file of an experiment. To start from an example: "
             "poolwise run --example > digits.toml"
         )
+    from poolwise import budget
     from poolwise.experiments import execute_all, failures, read_config
 
+    budget.keep_freed_memory()
     experiment = read_config(config, change or [])
     with resumable(), working(engine, address), lines(quiet) as show:
         if engine == "ray":

@@ -59,6 +59,7 @@ def pilot(
 
     The answer is for this data, this model and this number of labels.
     """
+    from poolwise import budget
     from poolwise.experiments import execute_all, failures
     from poolwise.experiments.pilot import pilot_config
     from poolwise.experiments.search import read_runs
@@ -69,6 +70,7 @@ def pilot(
     config = pilot_config(
         data, methods=chosen, batch_size=batch_size, labels=labels, seeds=seeds, encoder=encoder, **columns
     )
+    budget.keep_freed_memory()
     with resumable(), lines(quiet) as show:
         progress = execute_all(config, output, jobs, show)
     failed = failures(progress)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from poolwise import budget
 from poolwise.errors import FileError, PoolwiseError, StateError, UserCodeError
 from poolwise.experiments.build import forget
 from poolwise.experiments.checks import build_parts
@@ -314,6 +315,7 @@ def _begin(messages: Any) -> None:
     """Set up a process."""
     global _messages
     _messages = messages
+    budget.keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its processes
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
