@@ -12,12 +12,14 @@ from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.parallel import ordered_map
+from poolwise.selection.coverage_kernels import Scratch
 from poolwise.selection.feature_blocks import ROUNDING, Rows
 
 # A distance that is equal to the radius up to this share counts as equal: far above the rounding of float64.
 _EQUAL = 1e-9
 # How many pairs of points are compared at a time: their distances stay in the cache.
 ROWS, COLUMNS = 1024, 2048
+_products = Scratch()
 
 
 def tiles(rows: Rows, size: int, begin: int, end: int) -> list[tuple[int, slice]]:
@@ -62,21 +64,51 @@ class Balls:
             others_m: `[m]` numbers of the others.
             rows_m_D: `[m, D]` their float32 rows.
         """
-        if not len(others_m):
-            return np.zeros((len(some_n), 0), bool)
-        lengths_n, lengths_m = rows_n_D.square().sum(1), rows_m_D.square().sum(1)
-        # |x - y|² ≤ r² where <x, y> - |y|²/2 ≥ (|x|² - r²)/2
-        inner_n_m = torch.addmm(lengths_m, rows_n_D, rows_m_D.T, beta=-0.5)
-        doubt_n = ROUNDING * (lengths_n + lengths_m.max())
-        least_n = (lengths_n - self._square) / 2
-        near_n_m: Array = (inner_n_m >= (least_n + doubt_n)[:, None]).numpy()
-        possible_n_m: Array = (inner_n_m >= (least_n - doubt_n)[:, None]).numpy()
-        if np.count_nonzero(possible_n_m) != np.count_nonzero(near_n_m):
-            doubtful_n_m = possible_n_m & ~near_n_m
-            i, j = np.flatnonzero(doubtful_n_m.any(1)), np.flatnonzero(doubtful_n_m.any(0))
-            squared = exact_squares(self._rows.take(some_n[i]), self._rows.take(others_m[j]))
-            near_n_m[np.ix_(i, j)] |= doubtful_n_m[np.ix_(i, j)] & (squared <= self._square)
+        near_n_m = np.zeros((len(some_n), len(others_m)), bool)
+        near_n_m[self.pairs(some_n, rows_n_D, others_m, rows_m_D)] = True
         return near_n_m
+
+    def pairs(
+        self, some_n: Array, rows_n_D: Tensor, others_m: Array, rows_m_D: Tensor, lengths_m: Tensor | None = None
+    ) -> tuple[Array, Array]:
+        """The same as places among some and others, in the order of some. Squared lengths may be given."""
+        if not len(others_m):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        lengths_m = rows_m_D.square().sum(1) if lengths_m is None else lengths_m
+        inner_n_m, least_n, doubt_n = self._inner(rows_n_D, rows_m_D, lengths_m, ROUNDING)
+        i, j = _hits(inner_n_m >= (least_n - doubt_n)[:, None])
+        doubtful = np.flatnonzero(inner_n_m.numpy()[i, j] < (least_n + doubt_n).numpy()[i])
+        if len(doubtful):
+            wrong = np.ones(len(doubtful), bool)
+            for start in range(0, len(doubtful), ROWS):
+                part = doubtful[start : start + ROWS]
+                apart = self._rows.take(some_n[i[part]]) - self._rows.take(others_m[j[part]])
+                wrong[start : start + ROWS] = apart.square().sum(1).numpy() > self._square
+            kept = np.ones(len(i), bool)
+            kept[doubtful[wrong]] = False
+            i, j = i[kept], j[kept]
+        return i, j
+
+    def possible(self, rows_n_D: Tensor, rows_m_D: Tensor, lengths_m: Tensor, rounding: float) -> Tensor:
+        """`[n, m]` numbers that are negative where rows cannot be near; the next call may overwrite them."""
+        inner_n_m, least_n, doubt_n = self._inner(rows_n_D, rows_m_D, lengths_m, rounding)
+        return inner_n_m.sub_((least_n - doubt_n)[:, None])
+
+    def _inner(
+        self, rows_n_D: Tensor, rows_m_D: Tensor, lengths_m: Tensor, rounding: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """`[n, m]` products, `[n]` how large they are at least within the radius, and `[n]` how wrong they may be."""
+        lengths_n = rows_n_D.square().sum(1)
+        # |x - y|² ≤ r² where <x, y> - |y|²/2 ≥ (|x|² - r²)/2
+        inner_n_m = _products.shaped(len(rows_n_D), len(rows_m_D), rows_n_D.dtype)
+        torch.addmm(lengths_m, rows_n_D, rows_m_D.T, beta=-0.5, out=inner_n_m)
+        return inner_n_m, (lengths_n - self._square) / 2, rounding * (lengths_n + lengths_m.max())
+
+
+def _hits(mask_n_m: Tensor) -> tuple[Array, Array]:
+    """Where a mask is true, row by row: quicker than `nonzero` where this is rare."""
+    places = np.flatnonzero(mask_n_m.numpy())
+    return np.divmod(places, mask_n_m.shape[1])
 
 
 def exact_squares(some_n_D: Tensor, others_m_D: Tensor) -> Array:

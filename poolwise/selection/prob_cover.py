@@ -12,6 +12,7 @@ from poolwise.parallel import ordered_map
 from poolwise.selection.balls import COLUMNS, ROWS, Balls, piece, purity_radius, tiles
 from poolwise.selection.clustering import k_means
 from poolwise.selection.feature_blocks import Rows
+from poolwise.selection.near_pairs import near_pairs
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
@@ -37,48 +38,54 @@ class Cover(GreedyObjective):
         self._rows, self._balls, self._N = rows, Balls(rows, radius), len(task.predictions)
         self._open_N = np.ones(self._N, bool)
         self._room = task.memory // 4
-        self._ends: Array | None = None
-        self._columns: Array = np.empty(0, np.int32)
+        self._columns: Array | None = None
+        self._starts_N, self._counts_N = np.zeros(self._N, np.int64), np.zeros(self._N, np.int64)
 
     def start(self) -> Array:
         """How many points each covers that no labelled point covers."""
         self._cover_by_labelled()
         self.pairs += self._N * int(self._open_N.sum())
-        found = ordered_map(self._list, [part for _, part in tiles(self._rows, ROWS, 0, self._N)])
-        counts: list[Array] = []
-        lists: list[Array] = []
-        room, done = self._room, 0
-        for counts_n, columns in found:
-            counts.append(counts_n)
-            room -= int(counts_n.sum()) * 4
-            if room < 0 or columns is None:
-                lists, self._room = [], 0  # which also tells the parts to come
-            else:
-                lists.append(columns)
-            done += len(counts_n)
-            self.task.report("finding neighbours", done, self._N)
-        counts_N = np.concatenate(counts)
-        if len(lists) == len(counts):
-            self._ends, self._columns = np.concatenate([[0], np.cumsum(counts_N)]), np.concatenate(lists)
-        return counts_N.astype(np.float64)
+        order_N, found = near_pairs(self._rows, self._N, self._balls, self.task.memory // 2)
+        open_N, counts_N = self._open_N[order_N], np.zeros(self._N, np.int64)
+        lists: dict[int, list[tuple[Array, Array]]] = {}  # of each piece: places in it, and points that are near
+        room = self._room
+        for first, second, i, j in found:
+            for own, other, places, near in [(first, second, i, j), (second, first, j, i)][: 1 + (first != second)]:
+                kept = open_N[other][near]
+                places, near = places[kept], order_N[other][near[kept]]
+                counts_N[own] += np.bincount(places, minlength=own.stop - own.start)
+                room -= 4 * len(near)
+                if room >= 0:
+                    lists.setdefault(own.start, []).append((places, near.astype(np.int32)))
+                else:
+                    lists.clear()
+            if second.stop == self._N:
+                self.task.report("finding neighbours", first.stop, self._N)
+        starts_N = np.cumsum(counts_N) - counts_N
+        places_N = np.argsort(order_N)
+        if room >= 0:
+            self._starts_N, self._counts_N = starts_N[places_N], counts_N[places_N]
+            self._columns = np.concatenate([_sorted(lists.pop(start)) for start in sorted(lists)])
+        return counts_N[places_N].astype(np.float64)
 
     def gains(self, indices_n: Array) -> Array:
         """How many open points each covers."""
-        if self._ends is None:
+        if self._columns is None:
             parts = [indices_n[start : start + ROWS] for start in range(0, len(indices_n), ROWS)]
             self.rows += len(indices_n)
             self.pairs += len(indices_n) * int(self._open_N.sum())
             return np.concatenate([np.empty(0), *ordered_map(self._count, parts)])
-        starts_n, lengths_n = self._ends[indices_n], self._ends[indices_n + 1] - self._ends[indices_n]
-        ends_n = np.concatenate([[0], np.cumsum(lengths_n)])
-        entries = np.arange(ends_n[-1]) + np.repeat(starts_n - ends_n[:-1], lengths_n)
+        starts_n, counts_n = self._starts_N[indices_n], self._counts_N[indices_n]
+        ends_n = np.concatenate([[0], np.cumsum(counts_n)])
+        entries = np.arange(ends_n[-1]) + np.repeat(starts_n - ends_n[:-1], counts_n)
         open_so_far = np.concatenate([[0], np.cumsum(self._open_N[self._columns[entries]])])
         return np.asarray(open_so_far[ends_n[1:]] - open_so_far[ends_n[:-1]], np.float64)
 
     def add(self, index: int) -> None:
         """Cover the points near a pick."""
-        if self._ends is not None:
-            self._open_N[self._columns[self._ends[index] : self._ends[index + 1]]] = False
+        if self._columns is not None:
+            start = self._starts_N[index]
+            self._open_N[self._columns[start : start + self._counts_N[index]]] = False
             return
         covered = [others_m[near_1_m[0]] for others_m, near_1_m in self._near_open(np.array([index]))]
         self._open_N[np.concatenate([np.empty(0, np.int64), *covered])] = False
@@ -113,24 +120,12 @@ class Cover(GreedyObjective):
             counts_n += near_n_m.sum(1)
         return counts_n
 
-    def _list(self, part: slice) -> tuple[Array, Array | None]:
-        """Of some points: how many open points are near each, and which, one list after another."""
-        some_n = _numbers(part)
-        counts_n = np.zeros(len(some_n), np.int64)
-        found: list[tuple[Array, Array]] = []
-        for others_m, near_n_m in self._near_open(some_n):
-            counts_n += near_n_m.sum(1)
-            if counts_n.sum() * 4 > self._room:
-                found = []
-            else:
-                i, j = np.nonzero(near_n_m)
-                found.append((i, others_m[j].astype(np.int32)))
-        if counts_n.sum() * 4 > self._room:
-            return counts_n, None
-        rows, columns = (
-            np.concatenate(arrays) for arrays in zip((some_n[:0], np.empty(0, np.int32)), *found, strict=True)
-        )
-        return counts_n, columns[np.argsort(rows, kind="stable")]
+
+def _sorted(lists: list[tuple[Array, Array]]) -> Array:
+    """Points near to the rows of a piece, row by row."""
+    places, near = (np.concatenate(arrays) for arrays in zip(*lists, strict=True))
+    result: Array = near[np.argsort(places, kind="stable")]
+    return result
 
 
 def _numbers(part: slice) -> Array:
