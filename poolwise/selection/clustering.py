@@ -5,7 +5,6 @@ warning filters of all threads while it runs. Here sums are made in float64 and 
 the same. So clusters depend on the rows and the seed only.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,18 +13,23 @@ from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.parallel import ordered_map
-from poolwise.selection.feature_blocks import BLOCK, MULTIPLE, ROUNDING, Rows
+from poolwise.selection.feature_blocks import ROUNDING, Rows
+from poolwise.selection.nearest_centres import NOISE, NearestCentres, distances, grouped
 
-# Squared distances in float64 below this share of the squared lengths are rounding errors.
-_NOISE = 1e-13
 # How many centres of the start are drawn per pass over the rows, at most.
 _DRAWN = 256
+# Below this share of the squared lengths, squared distances are made in float64. It is 250 times their rounding.
+_COARSE = 5e-4
+# How many rows these are compared with at a time: their distances stay in the cache.
+_TOGETHER = 512
 # Lloyd's iterations end when the sum of squared distances falls by less than this share.
-_TOLERANCE = 1e-4
+_TOLERANCE = 5e-5
 _ITERATIONS = 100
-# Centres are found on a random sample of this many rows per cluster.
-_PER_CLUSTER = 256
-# Up to this many clusters, the start is the best of three times as many draws.
+# Centres are found on random samples first, of this many rows per cluster, if there are clearly more rows than that.
+_PER_CLUSTER, _MUCH = (32, 64, 256), 1.4
+# A smaller sample than this saves no time, and may miss clusters.
+_SMALLEST = 8192
+# Up to this many clusters, the start is the best of twice as many draws.
 _MOST_REDUCED = 1000
 
 
@@ -49,9 +53,10 @@ class Clusters:
 def k_means(rows: Rows, count: int, generator: np.random.Generator, memory: int) -> Clusters:
     """Lloyd's algorithm from a k-means++ start (Lloyd 1982; Arthur and Vassilvitskii 2007).
 
-    It ends when no row changes its cluster, when the sum of squared distances falls by less than a ten-thousandth, or
-    after a hundred passes. A cluster that becomes empty gets the row that is farthest from its centre. If there are
-    more than 256 rows per cluster, that many are drawn at random to find the centres. Two passes over all rows follow.
+    It ends when no row changes its cluster, when the sum of squared distances falls by less than a twenty-thousandth,
+    or after a hundred passes. A cluster that becomes empty gets the row that is farthest from its centre. Centres are
+    found on random samples first, of 32, then of 64 and of 256 rows per cluster. After the last, two passes over all
+    rows follow. If all rows are not many more than the last sample, iterations over all rows follow instead.
 
     Args:
         rows: what to cluster.
@@ -59,51 +64,43 @@ def k_means(rows: Rows, count: int, generator: np.random.Generator, memory: int)
         generator: where the sample and the start are drawn from.
         memory: working memory to stay within, in bytes.
     """
-    if len(rows) > _PER_CLUSTER * count:
-        some = np.sort(generator.choice(len(rows), _PER_CLUSTER * count, replace=False))
-        sample = rows.sample(some, memory)
-        centres_G_D, _ = _lloyd(sample, _start(sample, count, generator), _ITERATIONS)
-        if len(centres_G_D) == count:
-            return _lloyd(rows, centres_G_D, 2)[1]
-    return _lloyd(rows, _start(rows, count, generator), _ITERATIONS)[1]
+    centres_G_D: Tensor | None = None
+    sizes = [each * count for each in _PER_CLUSTER if each * count >= _SMALLEST and _MUCH * each * count < len(rows)]
+    for size in sizes:
+        sample = rows.sample(np.sort(generator.choice(len(rows), size, replace=False)), memory)
+        start_G_D = _start(sample, count, generator, memory) if centres_G_D is None else centres_G_D
+        centres_G_D, _ = _lloyd(sample, start_G_D, _ITERATIONS, memory)
+        if len(centres_G_D) < count:  # few rows are different: all are needed to find as many as there are
+            return _lloyd(rows, _start(rows, count, generator, memory), _ITERATIONS, memory)[1]
+    if centres_G_D is None:
+        centres_G_D = _start(rows, count, generator, memory)
+    whole = _PER_CLUSTER[-1] * count not in sizes
+    return _lloyd(rows, centres_G_D, _ITERATIONS if whole else 2, memory)[1]
 
 
-def _lloyd(rows: Rows, centres_G_D: Tensor, iterations: int) -> tuple[Tensor, Clusters]:
+def _lloyd(rows: Rows, centres_G_D: Tensor, iterations: int, memory: int = 1 << 28) -> tuple[Tensor, Clusters]:
     """Lloyd's iterations: the centres that they lead to, and the clusters."""
+    centres_G_D, starts = grouped(centres_G_D.clone())
+    nearest = NearestCentres(rows, starts, memory)
     G, M = len(centres_G_D), len(rows)
-    centres_G_D, cluster_M = centres_G_D.clone(), np.full(M, -1)
+    cluster_M = np.full(M, -1)
     sums_G_D, sizes_G = torch.zeros(G, rows.D, dtype=torch.float64), np.zeros(G, np.int64)
-    before, inertia, done = np.inf, np.inf, 0
+    before, inertia, done, whole = np.inf, np.inf, 0, 0.0
     while done < iterations:
         done += 1
-        distance_M, changed = np.empty(M), 0
-        for part, rows_n_D, nearest_n, distance_n in _assigned(rows, centres_G_D.float()):
+        changed = 0
+        for part, rows_n_D, nearest_n in nearest.find(centres_G_D):
             changed += _move(sums_G_D, sizes_G, cluster_M[part], nearest_n, rows_n_D)
-            distance_M[part] = distance_n
-        inertia = float(distance_M.sum())
-        filled = _fill_empty(rows, cluster_M, distance_M, sums_G_D, sizes_G)
+            whole += float(rows_n_D.double().square().sum()) if done == 1 else 0.0
+        filled = _fill_empty(rows, cluster_M, centres_G_D, sums_G_D, sizes_G)
         full_G = torch.from_numpy(sizes_G > 0)
         centres_G_D[full_G] = sums_G_D[full_G] / torch.from_numpy(sizes_G)[full_G, None]
+        # The sum of squared distances to the new centres: what all squared lengths have above those of the centres.
+        inertia = max(whole - float((sums_G_D * centres_G_D)[full_G].sum()), 0.0)
         if not filled and (not changed or before - inertia <= _TOLERANCE * inertia):
             break
         before = inertia
     return centres_G_D, Clusters(G, cluster_M, done, inertia * rows.scale**2)
-
-
-def _assigned(rows: Rows, centres_G_D: Tensor) -> Iterator[tuple[slice, Tensor, Array, Array]]:
-    """Of each block of rows: where it is, the rows, the nearest centre of each, and its squared distance."""
-    half_G = centres_G_D.square().sum(1).div_(2)
-    columns_D_G = centres_G_D.T.contiguous()
-    step = max(1, BLOCK // (4 * len(centres_G_D)) // MULTIPLE) * MULTIPLE
-
-    def assign(index: int) -> tuple[slice, Tensor, Array, Array]:
-        rows_n_D = rows.block(index)
-        found = [torch.addmm(half_G, some, columns_D_G, beta=-1).max(1) for some in torch.split(rows_n_D, step)]
-        half_n = torch.cat([value for value, _ in found])
-        distance_n = rows_n_D.square().sum(1).sub_(half_n, alpha=2).clamp_min_(0.0).double()
-        return rows.parts[index], rows_n_D, torch.cat([nearest for _, nearest in found]).numpy(), distance_n.numpy()
-
-    return ordered_map(assign, range(len(rows.parts)))
 
 
 def _move(sums_G_D: Tensor, sizes_G: Array, cluster_n: Array, nearest_n: Array, rows_n_D: Tensor) -> int:
@@ -118,9 +115,15 @@ def _move(sums_G_D: Tensor, sizes_G: Array, cluster_n: Array, nearest_n: Array, 
     return len(moved)
 
 
-def _fill_empty(rows: Rows, cluster_M: Array, distance_M: Array, sums_G_D: Tensor, sizes_G: Array) -> bool:
+def _fill_empty(rows: Rows, cluster_M: Array, centres_G_D: Tensor, sums_G_D: Tensor, sizes_G: Array) -> bool:
     """Give each empty cluster the row that is farthest from its centre; whether there was one to give."""
     empty, filled = np.flatnonzero(sizes_G == 0), False
+    if not len(empty):
+        return False
+    distance_M = np.empty(len(rows))
+    for index, part in enumerate(rows.parts):
+        apart_n_D = rows.block(index).double() - centres_G_D[torch.from_numpy(cluster_M[part])]
+        distance_M[part] = apart_n_D.square().sum(1).numpy()
     for group in empty:
         possible_M = np.where(sizes_G[cluster_M] > 1, distance_M, 0.0)
         farthest = int(possible_M.argmax())
@@ -132,21 +135,21 @@ def _fill_empty(rows: Rows, cluster_M: Array, distance_M: Array, sums_G_D: Tenso
     return filled
 
 
-def _start(rows: Rows, count: int, generator: np.random.Generator) -> Tensor:
+def _start(rows: Rows, count: int, generator: np.random.Generator, memory: int) -> Tensor:
     """`[G, D]` centres to start from; fewer than `count` if there are fewer different rows.
 
-    k-means++ alone misses some of the clusters that are there. So it draws three times as many rows, of which the best
+    k-means++ alone misses some of the clusters that are there. So it draws twice as many rows, of which the best
     are kept. This is done by k-means++ again, where each of them counts for all rows that are nearest to it, and each
     choice is the best of several draws.
     """
-    many = 3 * count if count <= _MOST_REDUCED else count
+    many = 2 * count if count <= _MOST_REDUCED else count
     drawn = draw_centres(rows, min(many, len(rows)), generator)
     centres_g_D = rows.take(drawn)
     if len(drawn) <= count:
         return centres_g_D
-    assigned = _assigned(rows, centres_g_D.float())
-    weight_g = np.sum([np.bincount(nearest_n, minlength=len(drawn)) for _, _, nearest_n, _ in assigned], 0)
-    distance_g_g = _distances(centres_g_D, centres_g_D, centres_g_D.square().sum(1))
+    found = NearestCentres(rows, np.array([0, len(drawn)]), memory).find(centres_g_D)
+    weight_g = np.sum([np.bincount(nearest_n, minlength=len(drawn)) for _, _, nearest_n in found], 0)
+    distance_g_g = distances(centres_g_D, centres_g_D)
     best = int((distance_g_g @ weight_g).argmin())
     kept, open_g = [best], distance_g_g[best]
     trials = 2 + int(np.log(count))
@@ -203,7 +206,7 @@ def _race(rows: Rows, weight_M: Array, left_M: Array, size: int) -> tuple[Array,
     order = np.argpartition(soonest_M, entrants)
     some, others_from = order[:entrants], soonest_M[order[entrants]]
     rows_n_D = rows.take(some)
-    distance_n_n = _distances(rows_n_D, rows_n_D, rows_n_D.square().sum(1))
+    distance_n_n = distances(rows_n_D, rows_n_D)
     weight_n, left_n, now = weight_M[some], left_M[some], 0.0
     drawn: list[int] = []
     times: list[float] = []
@@ -227,20 +230,31 @@ def _approach(rows: Rows, lengths_M: Tensor, weight_M: Array, left_M: Array, dra
     spans_m = np.diff(times_m, prepend=0.0)
 
     def pass_time(index: int) -> None:
-        part = rows.parts[index]
-        weight_m_n = _distances(drawn_m_D, rows.block(index).double(), lengths_M[part])
-        weight_m_n = np.minimum.accumulate(np.concatenate([weight_M[None, part], weight_m_n]), 0)
-        if times_m[-1] > 0:
-            left_M[part] = np.maximum(left_M[part] - spans_m @ weight_m_n[:-1], 0.0)
-        weight_M[part] = weight_m_n[-1]
+        begin, rows_N_D = rows.parts[index].start, rows.block(index)
+        for start in range(0, len(rows_N_D), _TOGETHER):
+            some_n_D = rows_N_D[start : start + _TOGETHER]
+            part = slice(begin + start, begin + start + len(some_n_D))
+            weight_m_n = _weights(drawn_m_D, some_n_D, lengths_M[part])
+            np.minimum(weight_m_n[0], weight_M[part], out=weight_m_n[0])
+            np.minimum.accumulate(weight_m_n, 0, out=weight_m_n)
+            if times_m[-1] > 0:
+                passed_n = spans_m[0] * weight_M[part] + spans_m[1:] @ weight_m_n[:-1]
+                left_M[part] = np.maximum(left_M[part] - passed_n, 0.0)
+            weight_M[part] = weight_m_n[-1]
 
     for _ in ordered_map(pass_time, range(len(rows.parts))):
         pass
 
 
-def _distances(some_m_D: Tensor, others_n_D: Tensor, lengths_n: Tensor) -> Array:
-    """`[m, n]` squared distances of float64 rows, of which some squared lengths are known; 0 between equal rows."""
-    lengths_m = some_m_D.square().sum(1)
-    noise_n = _NOISE * (lengths_n + lengths_m.max())
-    distance_m_n = torch.addmm(lengths_n - noise_n, some_m_D, others_n_D.T, alpha=-2).add_(lengths_m[:, None])
-    return distance_m_n.clamp_min_(0.0).numpy()
+def _weights(drawn_m_D: Tensor, rows_n_D: Tensor, lengths_n: Tensor) -> Array:
+    """`[m, n]` squared distances of drawn rows to float32 rows: in float32, or in float64 where rounding would show."""
+    of_m, of_n = drawn_m_D.square().sum(1).float(), lengths_n.float()
+    longest = float(of_m.max() + of_n.max())
+    weight_m_n = torch.addmm(of_n, drawn_m_D.float(), rows_n_D.T, alpha=-2).add_(of_m[:, None]).numpy()
+    coarse = np.flatnonzero(weight_m_n < _COARSE * longest)
+    if len(coarse) > weight_m_n.size // 64:
+        return distances(drawn_m_D, rows_n_D.double(), lengths_n).astype(np.float32)
+    i, j = np.divmod(coarse, len(rows_n_D))
+    apart = drawn_m_D[torch.from_numpy(i)] - rows_n_D[torch.from_numpy(j)].double()
+    weight_m_n[i, j] = np.maximum(apart.square().sum(1).numpy() - NOISE * longest, 0.0)
+    return weight_m_n

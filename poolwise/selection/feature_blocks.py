@@ -71,6 +71,7 @@ class Rows:
 
     def sample(self, positions_n: Array, memory: int) -> "Rows":
         """Some of the rows, shifted and scaled as here."""
+        positions_n = positions_n if self._positions is None else self._positions[positions_n]
         return Rows(self._sources, memory, positions_n, self)
 
     def _raw(self, part: slice) -> Array:
