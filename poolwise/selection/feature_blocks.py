@@ -55,6 +55,10 @@ class Rows:
             for begin, end in itertools.pairwise(borders)
             for start in range(int(begin), int(end), step)
         ]
+        # Some rows that fit a block are gathered once.
+        self._only: Array | None = None
+        if positions is not None and len(self.parts) == 1:
+            self._only = self._raw(self.parts[0])
         if like is None:
             self._shift: Array = np.zeros(self.D)
             for part in self.parts:
@@ -76,6 +80,8 @@ class Rows:
 
     def _raw(self, part: slice) -> Array:
         """The rows of one block as they are given."""
+        if self._only is not None:
+            return self._only
         if self._positions is not None:
             return self._gather(self._positions[part])
         which = int(np.searchsorted(self._starts, part.start, "right")) - 1

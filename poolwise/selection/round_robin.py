@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from poolwise.arrays import Array
+from poolwise.parallel import ordered_map
 from poolwise.selection.clustering import Clusters, k_means
 from poolwise.selection.feature_blocks import Rows
 from poolwise.selection.task import Picks, Task
@@ -54,11 +55,15 @@ def pick_in_turn(
     visits = [_turns(order_G[last_G[order_G] == late], sizes_G) for late in (False, True)]
     turns = np.concatenate(visits)[:batch_size]
     indices, scores = np.empty(batch_size, np.int64), np.empty(batch_size)
-    for group in np.unique(turns):
+
+    def visit(group: int) -> None:
         members_n = by_cluster[starts_G[group] : starts_G[group] + sizes_G[group]]
         at = np.flatnonzero(turns == group)
         places, scores[at] = best(members_n, len(at))
         indices[at] = members_n[places]
+
+    for _ in ordered_map(visit, np.unique(turns).tolist()):
+        pass
     return Picks(indices, scores)
 
 

@@ -12,6 +12,8 @@ from torch import Tensor
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.parallel import ordered_map
+from poolwise.selection.balls import exact_squares
+from poolwise.selection.coverage_kernels import Scratch
 from poolwise.selection.feature_blocks import ROUNDING, Rows
 from poolwise.selection.registry import method
 from poolwise.selection.round_robin import cluster_points, pick_in_turn, smallest
@@ -19,6 +21,11 @@ from poolwise.selection.task import Picks, Task
 
 # How many pairs of points are compared at a time: their distances stay in the cache.
 _ROWS, _COLUMNS = 512, 2048
+# Up to this many points are compared in float64 at once.
+_FEW = 128
+# Of up to this many points, the distances of all pairs are kept at once, and made in strips.
+_SQUARE, _STRIP = 2048, 128
+_products = Scratch()
 
 
 @method(
@@ -48,7 +55,8 @@ def typiclust(task: Task, *, clusters: int = 500, neighbours: int = 20, smallest
     small_G = np.bincount(found.cluster, minlength=found.count) < smallest_cluster
 
     def best(members_n: Array, count: int) -> tuple[Array, Array]:
-        return most_typical(Rows([task.embeddings], task.memory, members_n), count, neighbours)
+        memory = task.memory if len(members_n) > _FEW else 0  # few rows are not needed in float32
+        return most_typical(Rows([task.embeddings], memory, members_n), count, neighbours)
 
     return pick_in_turn(found, labelled_G, task.batch_size, best, last_G=small_G)
 
@@ -59,15 +67,47 @@ def most_typical(rows: Rows, count: int, neighbours: int) -> tuple[Array, Array]
     k = min(neighbours, n - 1)
     if k == 0:
         return np.zeros(1, np.int64), np.zeros(1)
-    squared_n_k = nearest_squares(rows, np.arange(n), k, torch.float32)
-    doubt_n_1 = ROUNDING * (rows.lengths + rows.lengths.max())[:, None]
-    least_n = np.sqrt(np.maximum(squared_n_k - doubt_n_1, 0.0)).mean(1)
-    most_n = np.sqrt(squared_n_k + doubt_n_1).mean(1)
-    doubtful_m = np.flatnonzero(least_n <= np.partition(most_n, count - 1)[count - 1])
-    mean_m = np.sqrt(nearest_squares(rows, doubtful_m, k, torch.float64)).mean(1)
+    if n <= _FEW and len(rows.parts) == 1:
+        x_n_D = rows.exact_block(0)
+        squared_n_n = exact_squares(x_n_D, x_n_D)
+        np.fill_diagonal(squared_n_n, np.inf)
+        doubtful_m, squared_m_k = np.arange(n), np.sort(squared_n_n, 1)[:, :k]
+    else:
+        doubtful_m = _possibly_best(rows, count, k)
+        squared_m_k = nearest_squares(rows, doubtful_m, k, torch.float64)
+    mean_m = np.sqrt(squared_m_k).mean(1)
     order = smallest(mean_m, count)
     # Points without any distance between them are as typical as a float can say, in the units of the embeddings.
     return doubtful_m[order], 1 / np.maximum(mean_m[order] * rows.scale, 1e-12 * rows.scale)
+
+
+def _possibly_best(rows: Rows, count: int, k: int) -> Array:
+    """`[m]` the rows that could be among the most typical, by float32."""
+    n = len(rows)
+    if n <= _SQUARE and len(rows.parts) == 1:
+        squared_n_k = all_nearest_squares(rows.block(0), k)
+    else:
+        squared_n_k = nearest_squares(rows, np.arange(n), k, torch.float32)
+    lengths_n = torch.cat([rows.block(index).square().sum(1) for index in range(len(rows.parts))]).double().numpy()
+    doubt_n_1 = ROUNDING * (lengths_n + lengths_n.max())[:, None]
+    least_n = np.sqrt(np.maximum(squared_n_k - doubt_n_1, 0.0)).mean(1)
+    most_n = np.sqrt(squared_n_k + doubt_n_1).mean(1)
+    return np.flatnonzero(least_n <= np.partition(most_n, count - 1)[count - 1])
+
+
+def all_nearest_squares(rows_n_D: Tensor, k: int) -> Array:
+    """`[n, k]` squared distances of rows to their nearest others, up to rounding of float32: each pair is made once."""
+    n = len(rows_n_D)
+    lengths_n, squared_n_n = rows_n_D.square().sum(1), _products.shaped(n, n, torch.float32)
+    for start in range(0, n, _STRIP):
+        end = start + _STRIP
+        strip_s_m = torch.addmm(lengths_n[start:], rows_n_D[start:end], rows_n_D[start:].T, alpha=-2)
+        squared_n_n[start:end, start:] = strip_s_m.add_(lengths_n[start:end, None])
+        squared_n_n[end:, start:end] = strip_s_m[:, _STRIP:].T
+    squared_n_n.fill_diagonal_(torch.inf)
+    parts = [np.partition(some.numpy(), k - 1, 1)[:, :k] for some in torch.split(squared_n_n, _STRIP)]
+    nearest_n_k: Array = np.maximum(np.sort(np.concatenate(parts), 1), 0.0).astype(np.float64)
+    return nearest_n_k
 
 
 def nearest_squares(rows: Rows, some_m: Array, k: int, dtype: torch.dtype) -> Array:
