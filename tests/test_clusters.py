@@ -1,6 +1,7 @@
 """k-means and the rules on top of it, against slow programs, other libraries, and awkward features."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from pools import features, one_hot, pool, uniform
 
 import poolwise as pw
 from poolwise import errors
-from poolwise.selection import balls, clustering, round_robin, typiclust
+from poolwise.selection import balls, clustering, near_pairs, nearest_centres, round_robin, typiclust
 from poolwise.selection.drop_query import inconsistency, unstable
 from poolwise.selection.feature_blocks import Rows
 
@@ -101,6 +102,43 @@ def test_draws_that_share_a_pass_have_the_distribution_of_single_draws(monkeypat
     monkeypatch.setattr(clustering, "_DRAWN", 1)
     one_by_one = [np.sort(clustering.draw_centres(rows, 30, np.random.default_rng(seed))) for seed in range(20)]
     np.testing.assert_array_equal(together, one_by_one)  # the same race
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+def test_the_nearest_centres_are_exact_as_they_move(compiled, shift, monkeypatch):
+    draw = np.random.default_rng(2)
+    monkeypatch.setattr(nearest_centres, "_MANY", 0 if compiled else 1 << 60)
+    monkeypatch.delitem(sys.modules, nearest_centres._COMPILED, raising=False)
+    z, _ = blobs(12, 60, D=6, spread=2.0)
+    z = np.concatenate([z, z[:40]]) + shift
+    rows = Rows([z], MEMORY)
+    x = rows.exact_block(0).float().double().numpy()
+    centres, starts = nearest_centres.grouped(rows.take(draw.choice(len(z), 48, replace=False)))
+    centres[7] = centres[30]  # twice the same
+    nearest = nearest_centres.NearestCentres(rows, starts, MEMORY)
+    for step in (0.0, 0.3, 0.05, 0.01, 0.0):
+        centres += step * torch.from_numpy(draw.normal(size=centres.shape)) * draw.integers(0, 2)
+        found = np.concatenate([nearest_n for _, _, nearest_n in nearest.find(centres)])
+        squared = np.square(x[:, None] - centres.numpy()).sum(2)
+        np.testing.assert_array_equal(found, (squared <= squared.min(1, keepdims=True) + 1e-12).argmax(1))
+
+
+def test_clusters_do_not_depend_on_numba(monkeypatch):
+    z = np.random.default_rng(3).normal(size=(3000, 8)) + 3 * np.random.default_rng(4).normal(size=(3000, 1))
+    monkeypatch.delitem(sys.modules, nearest_centres._COMPILED, raising=False)
+    plain = found(z, 40).cluster
+    assert nearest_centres._COMPILED not in sys.modules
+    monkeypatch.setattr(nearest_centres, "_MANY", 0)
+    np.testing.assert_array_equal(found(z, 40).cluster, plain)
+    assert nearest_centres._COMPILED in sys.modules
+
+
+def test_samples_that_grow_give_as_good_clusters(monkeypatch):
+    z = np.random.default_rng(5).normal(size=(6000, 4))
+    whole = np.mean([found(z, 20, seed).inertia for seed in range(4)])
+    monkeypatch.setattr(clustering, "_SMALLEST", 1)
+    assert np.mean([found(z, 20, seed).inertia for seed in range(4)]) < 1.01 * whole
 
 
 def test_an_empty_cluster_gets_the_farthest_row():
@@ -201,6 +239,19 @@ def test_typicality_is_exact_far_from_the_origin_and_in_half_precision():
         np.testing.assert_allclose(scores, np.sort(expected)[::-1][:5], rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [100, 300])
+def test_typicality_does_not_depend_on_how_many_points_are_compared_at_once(size, monkeypatch):
+    z = np.random.default_rng(7).normal(size=(size, 9)).astype(np.float32)
+    z[5:9] = z[50:54]
+    expected = slow_typicality(z.astype(np.float64), range(size), 6)
+    for few, square in ((1000, 0), (0, 1000), (0, 0)):
+        monkeypatch.setattr(typiclust, "_FEW", few)
+        monkeypatch.setattr(typiclust, "_SQUARE", square)
+        places, scores = typiclust.most_typical(Rows([z], MEMORY), 4, 6)
+        assert places.tolist() == np.argsort(-expected, kind="stable")[:4].tolist()
+        np.testing.assert_allclose(scores, expected[places], rtol=1e-9)
+
+
 # ProbCover
 
 
@@ -240,6 +291,34 @@ def test_a_distance_equal_to_the_radius_is_within_it(shift, memory):
     assert batch.indices.tolist() == picks
     assert batch.scores.tolist() == gains
     assert gains[0] == 5
+
+
+@pytest.mark.parametrize("radius", [0.0, 6.5, 7.0, 20.5])  # with the last, sketches leave out too little
+@pytest.mark.parametrize("memory", ["1GB", pytest.param(4_000_000, marks=pytest.mark.thorough)])
+def test_sketches_leave_out_no_pair(radius, memory):
+    draw = np.random.default_rng(1)
+    z = draw.normal(size=(20, 200))[draw.integers(0, 20, 1300)] + draw.normal(size=(1300, 200)) / 3
+    z[100:110] = z[:10]
+    known = z[::400] + 0.01
+    exactly = {"compute_mode": "donot_use_mm_for_euclid_dist"}
+    near, labelled = (torch.cdist(torch.from_numpy(z), torch.from_numpy(x), **exactly).numpy() for x in (z, known))
+    near, covered = near <= radius * (1 + 1e-12), (labelled <= radius).any(1)
+    batch = select("prob-cover", z, 5, radius=radius, labelled_embeddings=known, memory=memory)
+    for pick, score in zip(batch.indices, batch.scores, strict=True):
+        gains = (near & ~covered).sum(1)
+        gains[batch.indices[: batch.indices.tolist().index(pick)]] = -1
+        assert (pick, score) == (gains.argmax(), gains.max())
+        covered |= near[pick]
+
+
+def test_sketches_are_never_farther_apart_than_their_rows():
+    z = np.random.default_rng(1).normal(size=(1500, 220)) * np.geomspace(1, 0.01, 220)
+    rows = Rows([z], MEMORY)
+    sketch = near_pairs._sketch(rows, 1500, MEMORY).double().numpy()[:300]
+    exact = rows.take(np.arange(300)).numpy()
+    apart, below = (np.square(x[:, None] - x).sum(2) for x in (exact, sketch))
+    assert (below <= apart + 1e-6).all()
+    assert below.sum() > 0.8 * apart.sum()
 
 
 @pytest.mark.parametrize("purity", [0.5, 0.9, 0.95, 1.0])

@@ -21,6 +21,8 @@ from poolwise.selection.task import Picks, Task
 
 # How many pairs of points are compared at a time: their distances stay in the cache.
 _ROWS, _COLUMNS = 512, 2048
+# Squared distances below this, per feature, are rounding errors of float64: no number of the rows is above one.
+_NOISE = 1e-15
 # Up to this many points are compared in float64 at once.
 _FEW = 128
 # Of up to this many points, the distances of all pairs are kept at once, and made in strips.
@@ -75,6 +77,7 @@ def most_typical(rows: Rows, count: int, neighbours: int) -> tuple[Array, Array]
     else:
         doubtful_m = _possibly_best(rows, count, k)
         squared_m_k = nearest_squares(rows, doubtful_m, k, torch.float64)
+    squared_m_k[squared_m_k < _NOISE * rows.D] = 0.0
     mean_m = np.sqrt(squared_m_k).mean(1)
     order = smallest(mean_m, count)
     # Points without any distance between them are as typical as a float can say, in the units of the embeddings.
