@@ -297,8 +297,9 @@ def section(folder: Path) -> list[str]:
         "submodlib takes half a millisecond per pick, given the matrix, and the calls of a pick in Python take "
         "longer. MaxHerding of scikit-activeml with 10,000 points and b = 500 was stopped after 400 s of processor "
         "time, so a smaller task is shown. ProbCover of scikit-activeml decides ties by the first point here, as "
-        "ours does, so that nothing is random. With b = 500 the goal is reached. With b = 50 both compute all "
-        "distances once, which is most of the work. TypiClust is among the rules that cluster features.",
+        "ours does, so that nothing is random. With b = 500 the goal is reached. With b = 50 it is just missed: both "
+        "look at all pairs of points once, ours at most of them in 49 dimensions. TypiClust is among the rules that "
+        "cluster features. MaxHerding and ProbCover were measured again later than the other rows.",
         "",
         "`falcun` is random, so the picks of two implementations differ; the tests compare the probabilities of the "
         "draws. No package on PyPI known to us has BAIT for classification, so the formula is written out in NumPy. "
