@@ -270,7 +270,7 @@ class Coverage(GreedyObjective):
         self._lists.add(found)
         self._known_T[targets_d], self._open_T[targets_d], self._spent = high_T[targets_d], False, 0
         self._gains_N = gains_N
-        if len(found) and self._lists.complete:
+        if found.parts and self._lists.complete:
             self._sum_up(gains_N)
         return gains_N
 

@@ -7,9 +7,9 @@ from poolwise.arrays import Array
 from poolwise.compiling import compiled
 from poolwise.selection.coverage_kernels import Scratch
 
-# Marks of one byte that are looked at together, as one word.
-_TOGETHER = 8
-_masks = Scratch()
+# Values that are looked at together.
+_TOGETHER = 16
+_places, _values = Scratch(), Scratch()
 
 
 @compiled
@@ -47,66 +47,69 @@ def add_both(
 
 def above(values_t_n: Array, above_t: Array) -> tuple[Array, Array, Array]:
     """Values above a level of their row."""
+    size = values_t_n.size + 1
+    places = _places.shaped(1, size, torch.int32).numpy()[0]
+    values = _values.shaped(1, size, torch.float64 if values_t_n.dtype == np.float64 else torch.float32).numpy()[0]
+    lengths_t = np.empty(len(values_t_n), np.int64)
+    found = _collect(values_t_n, above_t, lengths_t, places, values)
+    return lengths_t, places[:found].copy(), values[:found].copy()
+
+
+@compiled
+def _collect(values_t_n: Array, above_t: Array, lengths_t: Array, places: Array, values: Array) -> int:
+    """Write values above a level to the beginning of arrays; most of the time the largest of several is not."""
     rows, columns = values_t_n.shape
-    mask_t_m = _masks.shaped(rows, columns + -columns % _TOGETHER, torch.bool).numpy()
-    mask_t_m[:, columns:] = False
-    np.greater(values_t_n, above_t[:, None], out=mask_t_m[:, :columns])
-    return _marked(values_t_n, mask_t_m, mask_t_m.view(np.uint64), int(np.count_nonzero(mask_t_m)))
-
-
-@compiled
-def _marked(values_t_n: Array, mask_t_m: Array, words_t_w: Array, total: int) -> tuple[Array, Array, Array]:
-    """Values that are marked, of which there are few: words of marks show where there are none."""
-    lengths_t = np.zeros(len(values_t_n), np.int64)
-    # One more than needed: the number after the last hit is written, and not counted.
-    places, values = np.empty(total + 1, np.int32), np.empty(total + 1, values_t_n.dtype)
+    whole = columns - columns % _TOGETHER
     found = 0
-    for i in range(len(values_t_n)):
-        first = found
-        for w in range(words_t_w.shape[1]):
-            if words_t_w[i, w]:
-                for j in range(_TOGETHER * w, min(_TOGETHER * w + _TOGETHER, values_t_n.shape[1])):
-                    places[found], values[found] = j, values_t_n[i, j]
-                    found += mask_t_m[i, j]
+    for i in range(rows):
+        row_n, level, first = values_t_n[i], above_t[i], found
+        for start in range(0, whole, _TOGETHER):
+            largest = row_n[start]
+            for j in range(start + 1, start + _TOGETHER):
+                largest = max(largest, row_n[j])
+            if largest > level:
+                for j in range(start, start + _TOGETHER):
+                    # The number after the last hit is written, and not counted.
+                    places[found], values[found] = j, row_n[j]
+                    found += row_n[j] > level
+        for j in range(whole, columns):
+            places[found], values[found] = j, row_n[j]
+            found += row_n[j] > level
         lengths_t[i] = found - first
-    return lengths_t, places[:total], values[:total]
+    return found
 
 
 @compiled
-def merged(lengths_p_t: Array, places: Array, values: Array) -> tuple[Array, Array]:
-    """Lists of the same rows in several parts, row by row."""
-    parts, rows = lengths_p_t.shape
-    # Where the list of each part and row begins, and where it is to begin.
-    source = 0
-    target_t = np.zeros(rows, np.int64)
-    for i in range(1, rows):
-        target_t[i] = target_t[i - 1] + lengths_p_t[:, i - 1].sum()
-    new_places, new_values = np.empty_like(places), np.empty_like(values)
-    for p in range(parts):
-        for i in range(rows):
-            target = target_t[i]
-            for _ in range(lengths_p_t[p, i]):
-                new_places[target], new_values[target] = places[source], values[source]
-                source += 1
-                target += 1
-            target_t[i] = target
-    return new_places, new_values
+def count(places: Array, values: Array, above_n: Array, counts_n: Array) -> None:
+    """Count, for each column, the values above its level."""
+    for entry in range(len(places)):
+        place = places[entry]
+        counts_n[place] += values[entry] > above_n[place]
 
 
 @compiled
-def backwards(lengths_t: Array, places: Array, values: Array, start: int, above_T: Array) -> tuple[Array, Array, Array]:
-    """Of some lists, the pairs that are worth listing for the place as well."""
-    counts_t = np.zeros(len(lengths_t), np.int64)
-    new_places, new_values = np.empty(len(places) + 1, places.dtype), np.empty(len(places) + 1, values.dtype)
-    entry = found = 0
+def place(
+    found: tuple[Array, Array, Array],
+    rows: tuple[Array, Array],
+    columns: tuple[Array, Array],
+    above_n: Array,
+    lists: tuple[Array, Array],
+) -> None:
+    """Write values to the lists of their rows, and of their columns where they are above a level of these."""
+    lengths_t, places, values = found
+    (own_t, ends_t), (others_n, ends_n), (new_places, new_values) = rows, columns, lists
+    both, entry = len(above_n) > 0, 0
     for i in range(len(lengths_t)):
-        first = found
+        end = ends_t[i]
         for _ in range(lengths_t[i]):
-            new_places[found], new_values[found] = places[entry], values[entry]
-            found += places[entry] >= start and values[entry] > above_T[places[entry]]
+            j, value = places[entry], values[entry]
+            new_places[end], new_values[end] = others_n[j], value
+            end += 1
+            if both and value > above_n[j]:
+                new_places[ends_n[j]], new_values[ends_n[j]] = own_t[i], value
+                ends_n[j] += 1
             entry += 1
-        counts_t[i] = found - first
-    return counts_t, new_places[:found].copy(), new_values[:found].copy()
+        ends_t[i] = end
 
 
 @compiled
@@ -130,17 +133,16 @@ def cover(
             continue
         before, after = np.float64(known_T[target]), np.float64(high_T[target])
         low, weight = low_T[target], np.float64(weights_T[target])
-        for number in (target, target + len(known_T)):
-            start = kept = starts[number]
-            for entry in range(start, start + lengths[number]):
-                value = values[entry]
-                gains_N[places[entry]] -= weight * max(min(np.float64(value), after) - before, 0.0)
-                if value > low:
-                    values[kept], places[kept] = value, places[entry]
-                    kept += 1
-            read += lengths[number]
-            left += kept - start
-            lengths[number] = kept - start
+        start = kept = starts[target]
+        for entry in range(start, start + lengths[target]):
+            value = values[entry]
+            gains_N[places[entry]] -= weight * max(min(np.float64(value), after) - before, 0.0)
+            if value > low:
+                values[kept], places[kept] = value, places[entry]
+                kept += 1
+        read += lengths[target]
+        left += kept - start
+        lengths[target] = kept - start
         known_T[target] = high_T[target]
     return read, left
 
@@ -157,10 +159,9 @@ def add_lists(
     counts_N: Array,
 ) -> None:
     """Add what listed values have above levels, and count the pairs."""
-    for number in range(len(starts)):
-        target = number % len(level_T)
+    for target in range(len(starts)):
         level, weight = np.float64(level_T[target]), np.float64(weights_T[target])
-        for entry in range(starts[number], starts[number] + lengths[number]):
+        for entry in range(starts[target], starts[target] + lengths[target]):
             gains_N[places[entry]] += weight * max(np.float64(values[entry]) - level, 0.0)
             counts_N[places[entry]] += 1
 

@@ -16,15 +16,12 @@ class Lists:
     All other gains stay unchanged. The falls add up exactly: each is the difference of two numbers, and the next one
     begins with the second of them.
 
-    A target has up to two lists, since a symmetric sweep finds its pairs in two ways. List number s is one of target
-    s mod T.
-
     Args:
         shape: how many candidates and targets there are.
         weights_T: `[T]` what each target counts for.
 
     Attributes:
-        listed_T: `[T]` whether all pairs that may improve a target are in its lists.
+        listed_T: `[T]` whether all pairs that may improve a target are in its list.
         without: how many targets have no list.
         unknown_n: targets of which `targets` knows nothing.
     """
@@ -33,9 +30,9 @@ class Lists:
         self._shape, self._weights_T = shape, weights_T
         self._loops = loops(shape[0] * shape[1])
         self._used = self._count = 0
-        self._orderly = True  # lists are in the order of their numbers, without gaps
+        self._orderly = True  # lists are in the order of their targets, without gaps
         self._places, self._values = np.empty(0, np.int32), np.empty(0, weights_T.dtype)
-        self._starts, self._lengths = np.zeros(2 * shape[1], np.int64), np.zeros(2 * shape[1], np.int64)
+        self._starts, self._lengths = np.zeros(shape[1], np.int64), np.zeros(shape[1], np.int64)
         self._ends_N, self._numbers = np.zeros(shape[0] + 1, np.int64), np.empty(0, np.int32)
         self.listed_T = np.zeros(shape[1], bool)
         self.without = shape[1]
@@ -49,19 +46,24 @@ class Lists:
         """Whether every target has its list."""
         return self.without == 0
 
-    def add(self, found: list[Hits]) -> None:
+    def add(self, hits: Hits) -> None:
         """Keep new lists, of targets that had none."""
-        self._make_room(sum(len(hits.values) for hits in found))
-        for hits in found:
-            end = self._used + len(hits.values)
-            self._places[self._used : end], self._values[self._used : end] = hits.candidates, hits.values
-            # The second list of a target that has got its first one just now.
-            numbers_s = hits.targets_s + self._shape[1] * self.listed_T[hits.targets_s]
-            self._starts[numbers_s], self._lengths[numbers_s] = self._used + starts_of(hits.lengths_s), hits.lengths_s
-            self.without -= int(np.count_nonzero(~self.listed_T[hits.targets_s]))
-            self.listed_T[hits.targets_s] = True
-            self._used, self._orderly = end, False
-            self._count += len(hits.values)
+        total = int(hits.counts_s.sum())
+        self._make_room(total)
+        starts_s = self._used + starts_of(hits.counts_s)
+        ends_s, nothing = starts_s.copy(), np.empty(0, self._values.dtype)
+        for rows, columns, both, found in hits.parts:
+            own, others = hits.numbers[rows] if both else hits.numbers[:0], hits.numbers[columns]
+            ends_n, above_n = (ends_s[columns], hits.above_s[columns]) if both else (ends_s[:0], nothing)
+            lists = self._places, self._values
+            self._loops.place(found, (own, ends_s[rows]), (others, ends_n), above_n, lists)
+        listed = np.isfinite(hits.above_s)
+        targets = hits.targets_s[listed]
+        self._starts[targets], self._lengths[targets] = starts_s[listed], hits.counts_s[listed]
+        self.listed_T[targets] = True
+        self.without -= len(targets)
+        self._used, self._orderly = self._used + total, False
+        self._count += total
 
     def cover(self, gains_N: Array, targets_n: Array, known_T: Array, high_T: Array, low_T: Array) -> int:
         """Lower gains where targets are covered further, and drop the pairs that improve nothing any more.
@@ -92,18 +94,18 @@ class Lists:
         """Make `targets` know the lists as they are; `unknown_n` are the targets that have none."""
         self._make_room(0)
         ends = np.concatenate([self._starts, [self._used]])
-        shape = self._shape[0], 2 * self._shape[1]
-        by_list = sparse.csc_array((np.ones(self._used, np.int8), self._places[: self._used], ends), shape=shape)
+        entries = np.ones(self._used, np.int8), self._places[: self._used], ends
+        by_list = sparse.csc_array(entries, shape=self._shape)
         by_candidate = by_list.tocsr()
         self._ends_N, self._numbers = by_candidate.indptr, by_candidate.indices
-        self._numbers[self._numbers >= self._shape[1]] -= self._shape[1]
         self.unknown_n = np.flatnonzero(~self.listed_T)
 
     def settle(self, kernel: Kernel) -> None:
         """Replace values from blocks by those of each pair alone."""
         self._make_room(0)
         places = self._places[: self._used].astype(np.int64)
-        self._values[: self._used] = kernel.pairs(places, np.repeat(*self._owners()))
+        targets = np.repeat(np.arange(self._shape[1], dtype=np.int32), self._lengths)
+        self._values[: self._used] = kernel.pairs(places, targets)
 
     def gains(self, level_T: Array) -> tuple[Array, int]:
         """What each candidate would add to targets with lists, given how far these are covered.
@@ -115,10 +117,6 @@ class Lists:
         lists = self._places, self._values, self._starts, self._lengths
         self._loops.add_lists(*lists, level_T, self._weights_T, gains_N, counts_N)
         return gains_N, int(counts_N.max(initial=0))
-
-    def _owners(self) -> tuple[Array, Array]:
-        """The target of each list, and how long the list is."""
-        return np.tile(np.arange(self._shape[1], dtype=np.int32), 2), self._lengths
 
     def _make_room(self, count: int) -> None:
         """Make room for more pairs by moving all lists together, in order; without gaps if for none."""

@@ -67,24 +67,46 @@ def above(values_t_n: Array, above_t: Array) -> tuple[Array, Array, Array]:
     return lengths_t, places.astype(np.int32), values_t_n.ravel()[hits]
 
 
-def merged(lengths_p_t: Array, places: Array, values: Array) -> tuple[Array, Array]:
-    """Lists of the same rows in several parts, row by row.
+def count(places: Array, values: Array, above_n: Array, counts_n: Array) -> None:
+    """Count, for each column, the values above its level.
 
     Args:
-        lengths_p_t: `[p, t]` how long the list of each part and row is.
-        places: what the lists contain, row by row in each part, one part after another.
-        values: a number of each.
+        places: the columns of some values.
+        values: the values.
+        above_n: `[n]` the level of each column.
+        counts_n: `[n]` counts; added to.
     """
-    rows = np.repeat(np.tile(np.arange(lengths_p_t.shape[1], dtype=np.uint16), len(lengths_p_t)), lengths_p_t.ravel())
-    order = np.argsort(rows, kind="stable")
-    return places[order], values[order]
+    counts_n += np.bincount(places[values > above_n[places]], minlength=len(counts_n))
 
 
-def backwards(lengths_t: Array, places: Array, values: Array, start: int, above_T: Array) -> tuple[Array, Array, Array]:
-    """Of some lists, the pairs that are worth listing for the place as well: from a start on, and above its level."""
-    kept = (places >= start) & (values > above_T[places])
-    ends = np.append(0, np.cumsum(lengths_t))
-    return np.diff(np.append(0, np.cumsum(kept))[ends]), places[kept], values[kept]
+def place(
+    found: tuple[Array, Array, Array],
+    rows: tuple[Array, Array],
+    columns: tuple[Array, Array],
+    above_n: Array,
+    lists: tuple[Array, Array],
+) -> None:
+    """Write values to the lists of their rows, and of their columns where they are above a level of these.
+
+    Args:
+        found: what `above` found.
+        rows: `[t]` numbers of the rows, and where the next pair of each is to be written; the latter is written to.
+        columns: `[n]` the same of the columns.
+        above_n: `[n]` levels of the columns; none if columns have no lists.
+        lists: numbers and values of all lists; written to.
+    """
+    lengths_t, places, values = found
+    (own_t, ends_t), (others_n, ends_n), (new_places, new_values) = rows, columns, lists
+    entries = runs(ends_t, lengths_t)
+    new_places[entries], new_values[entries] = others_n[places], values
+    ends_t += lengths_t
+    if len(above_n):
+        kept = np.flatnonzero(values > above_n[places])
+        kept = kept[np.argsort(places[kept], kind="stable")]
+        counts_n = np.bincount(places[kept], minlength=len(ends_n))
+        entries = runs(ends_n, counts_n)
+        new_places[entries], new_values[entries] = np.repeat(own_t, lengths_t)[kept], values[kept]
+        ends_n += counts_n
 
 
 def cover(
@@ -105,10 +127,10 @@ def cover(
     Args:
         places: the candidates of all lists; written to.
         values: their values; written to.
-        starts: `[2 T]` where each list begins.
-        lengths: `[2 T]` how long it is; written to.
+        starts: `[T]` where each list begins.
+        lengths: `[T]` how long it is; written to.
         targets_n: `[n]` the targets.
-        listed_T: `[T]` whether a target has lists.
+        listed_T: `[T]` whether a target has a list.
         known_T: `[T]` the level that it was covered to; written to.
         high_T: `[T]` the level that it is covered to now.
         low_T: `[T]` pairs up to this may be dropped.
@@ -118,9 +140,8 @@ def cover(
         How many pairs were in the lists, and how many are left.
     """
     targets_n = targets_n[listed_T[targets_n]]
-    numbers, owners = np.concatenate([targets_n, targets_n + len(known_T)]), np.concatenate([targets_n, targets_n])
-    starts_l, lengths_l = starts[numbers], lengths[numbers]
-    entries, owner = runs(starts_l, lengths_l), np.repeat(owners, lengths_l)
+    starts_l, lengths_l = starts[targets_n], lengths[targets_n]
+    entries, owner = runs(starts_l, lengths_l), np.repeat(targets_n, lengths_l)
     here, own = values[entries], places[entries]
     falls = np.minimum(here, high_T[owner]).astype(np.float64)
     falls -= known_T[owner]
@@ -130,7 +151,7 @@ def cover(
     known_T[targets_n] = high_T[targets_n]
     kept = np.flatnonzero(here > low_T[owner])
     lengths_l = np.diff(np.searchsorted(kept, np.append(0, np.cumsum(lengths_l))))
-    lengths[numbers] = lengths_l
+    lengths[targets_n] = lengths_l
     left = runs(starts_l, lengths_l)
     values[left], places[left] = here[kept], own[kept]
     return len(entries), len(kept)
@@ -151,14 +172,14 @@ def add_lists(
     Args:
         places: the candidates of all lists.
         values: their values.
-        starts: `[2 T]` where each list begins.
-        lengths: `[2 T]` how long it is.
+        starts: `[T]` where each list begins.
+        lengths: `[T]` how long it is.
         level_T: `[T]` the level.
         weights_T: `[T]` the weight.
         gains_N: `[N]` gains; written to.
         counts_N: `[N]` in how many pairs each candidate is; written to.
     """
-    N, owners = len(gains_N), np.tile(np.arange(len(level_T), dtype=np.int32), 2)
+    N, owners = len(gains_N), np.arange(len(level_T), dtype=np.int32)
     ends = np.cumsum(lengths)
     steps = np.arange(0, ends[-1] if len(ends) else 0, _STEP)
     bounds = np.append(np.searchsorted(ends, steps, side="right"), len(ends))
