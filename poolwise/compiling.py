@@ -12,7 +12,16 @@ _FAST = {"reassoc", "contract", "nsz"}
 
 def compiled(loop: Loop) -> Loop:
     """Compile at the first call; keep the result on disk, where there is a place for it."""
+    return _compiled(loop, _FAST)
+
+
+def compiled_exactly(loop: Loop) -> Loop:
+    """The same, but every operation is done as it is written, so that it rounds as NumPy does."""
+    return _compiled(loop, set())
+
+
+def _compiled(loop: Loop, allowed: set[str]) -> Loop:
     try:
-        return cast(Loop, numba.njit(cache=True, nogil=True, fastmath=_FAST)(loop))
+        return cast(Loop, numba.njit(cache=True, nogil=True, fastmath=allowed)(loop))
     except RuntimeError:  # no folder can be written to
-        return cast(Loop, numba.njit(nogil=True, fastmath=_FAST)(loop))
+        return cast(Loop, numba.njit(nogil=True, fastmath=allowed)(loop))

@@ -15,8 +15,9 @@ points that may win are then compared with the open targets alone. Before the fi
 moments of the features, where these are few.
 
 Rounding decides nothing. Values in blocks are known to within the noise of the kernel, and only serve to find the few
-points that could win. Between those, and for what a pick covers, each pair is computed for itself, and sums are exact
-(`math.fsum`). So picks depend neither on the order of the pool nor on blocks, lists, memory or threads.
+points that could win. Between those, and for what a pick covers, each pair is computed for itself, and its term is
+rounded to a multiple of a small number, so that sums are exact in whatever order. So picks depend neither on the order
+of the pool nor on blocks, lists, memory or threads.
 """
 
 import math
@@ -30,6 +31,7 @@ from poolwise.selection.coverage_bounds import Moments, moments_of
 from poolwise.selection.coverage_kept import kept
 from poolwise.selection.coverage_kernels import Kernel, fingerprints, in_parts
 from poolwise.selection.coverage_lists import Lists
+from poolwise.selection.coverage_loops import loops
 from poolwise.selection.coverage_sweeps import between, sweep, sweep_symmetric
 from poolwise.selection.objective import Evaluation, GreedyObjective
 from poolwise.selection.task import Picks, Task
@@ -87,17 +89,20 @@ class Coverage(GreedyObjective):
         self.covered_T: Array = (
             np.zeros_like(self._weights_T) if covered_T is None else np.array(covered_T, self._dtype)
         )
-        self._noise, self._relative = self._dtype(kernel.noise), self._dtype(kernel.relative)
+        self._noise, self._relative = kernel.noise, kernel.relative
+        self._loops = loops(math.prod(kernel.shape))
         self._room = min(_MOST_PAIRS, task.memory // _BYTES_PER_PAIR)
         self._few = math.prod(kernel.shape) <= min(_FEW, self._room)
         self._total = float(self._weights_T.sum(dtype=np.float64))
         self._largest = float(self._weights_T.max(initial=0))
+        # Terms of exact sums are multiples of 2^-52 times the power of two that is above all of these sums.
+        self._grid = 1.5 * 2.0 ** math.ceil(math.log2(max(2 * kernel.shape[1] * self._largest, _NOTHING)))
         self._moments: Moments | None = None
         self._lists = Lists(kernel.shape, self._weights_T)
         self._gains_N: Array | None = None  # up to date but for open targets; None before the first sweep
         # Values of blocks above `_high_T` improve the target beyond doubt, values up to `_low_T` do not.
         self._high_T, self._low_T = np.empty_like(self._weights_T), np.empty_like(self._weights_T)
-        self._raise(np.arange(kernel.shape[1]))
+        self._raise(np.arange(kernel.shape[1]), self.covered_T)
         self._known_T = self._high_T.copy()  # as far as `_gains_N` knows
         self._open_T = np.zeros(kernel.shape[1], bool)
         self._no_end_T = np.full(kernel.shape[1], np.inf, self._dtype)
@@ -171,9 +176,9 @@ class Coverage(GreedyObjective):
         return super().refine(indices_n[:_NEW])
 
     def judge(self, index: int) -> float:
-        """Coverage that one point adds, exactly rounded from the values of its pairs."""
+        """Coverage that one point adds, an exact sum over the values of its pairs."""
         self._judged += 1
-        return math.fsum(self._terms(index)[1].tolist())
+        return float(self._terms(index)[1].sum())
 
     def content(self, indices_n: Array) -> Array:
         """`[n, 1]` a number per point that only equal points share."""
@@ -182,13 +187,13 @@ class Coverage(GreedyObjective):
     def add(self, index: int) -> None:
         """Credit each target to the new pick where that is its best representative."""
         targets_n, terms_n, values_n = self._terms(index)
-        self.covered_T[targets_n] = values_n
-        self._added.append((math.fsum(terms_n.tolist()), float(terms_n @ terms_n)))
-        self._raise(targets_n)
+        self._added.append((float(terms_n.sum()), float(terms_n @ terms_n)))
+        self._raise(targets_n, values_n)
         if self._gains_N is not None:
             self._gains_N[index] = -np.inf
             levels = self._known_T, self._high_T, self._low_T
-            self._open_T[targets_n[~self._lists.listed_T[targets_n]]] = True
+            if not self._lists.complete:
+                self._open_T[targets_n[~self._lists.listed_T[targets_n]]] = True
             self.pairs += self._lists.cover(self._gains_N, targets_n, *levels)
 
     def update(self, index: int, bounds_N: Array) -> Array:
@@ -208,18 +213,17 @@ class Coverage(GreedyObjective):
         self.current = not self._open_T.any()
         return self._gains_N if self.current else np.minimum(bounds_N, self._gains_N)
 
+    def _raise(self, targets_n: Array, values_n: Array) -> None:
+        """Set how far targets are covered, and the levels that follow."""
+        levels = self.covered_T, self._high_T, self._low_T
+        self._loops.raise_levels(targets_n, values_n, self._noise, self._relative, *levels)
+
     def _bounds(self, bounds_N: Array) -> Array:
         """`[N]` upper bounds of gains before the first sweep; better ones after picks 1, 2, 4, 8 and so on."""
         picks = len(self._added)
         if self._moments is None or picks & (picks - 1):
             return bounds_N
         return np.minimum(bounds_N, self._moments.bounds(self.covered_T))
-
-    def _raise(self, targets_n: Array) -> None:
-        """Set the levels of targets that are covered further."""
-        covered_n = self.covered_T[targets_n]
-        self._high_T[targets_n] = covered_n * (1 + self._relative) + self._noise
-        self._low_T[targets_n] = np.maximum(covered_n * (1 - self._relative) - self._noise, 2 * self._noise)
 
     def _terms(self, index: int) -> tuple[Array, Array, Array]:
         """The targets that one point improves, by how much times their weight, and their new values."""
@@ -231,11 +235,19 @@ class Coverage(GreedyObjective):
             values_n = self._kernel.block(places, np.array([index])).numpy()[:, 0]
             near.append(part_n[values_n > self._low_T[places]])
         near_n = near[0] if len(near) == 1 else np.concatenate(near)
-        values_n = self._kernel.pairs(np.array([index]), near_n)
-        better_n = values_n > self.covered_T[near_n]
-        near_n, values_n = near_n[better_n], values_n[better_n]
-        terms_n = np.subtract(values_n, self.covered_T[near_n], dtype=np.float64) * self._weights_T[near_n]
-        return near_n, terms_n, values_n
+        values_n = self._values(index, near_n)
+        found: tuple[Array, Array, Array] = self._loops.improved(
+            near_n, values_n, self.covered_T, self._weights_T, self._grid
+        )
+        return found
+
+    def _values(self, index: int, targets_n: Array) -> Array:
+        """`[n]` similarities of one point with some targets, each computed for its pair alone."""
+        if self._kernel.factors is None or not hasattr(self._loops, "products"):
+            return self._kernel.pairs(np.array([index]), targets_n)
+        rows_N_F, rows_T_F = self._kernel.factors
+        values_n: Array = self._loops.products(rows_N_F[index], rows_T_F, targets_n, 4 * self._kernel.noise)
+        return values_n
 
     def _sweep(self, everything: bool = False) -> Array:
         """Bring all gains up to date with the open targets, or compute them afresh, and make lists of these targets.
@@ -318,10 +330,10 @@ class Coverage(GreedyObjective):
             self._sweep(everything=True)
         self._settled = True
         if self._lists.complete and self._gains_N is not None:
-            self._noise = self._relative = self._dtype(0)
+            self._noise = self._relative = 0.0
             self._lists.settle(self._kernel)
             self._lists.index()
-            self._raise(np.arange(len(self.covered_T)))
+            self._raise(np.arange(len(self.covered_T)), self.covered_T)
             self._known_T = self._high_T.copy()
             self._sum_up(self._gains_N)
             self.slack = self.negligible = max(_NOTHING, _DOUBLE * self._total)

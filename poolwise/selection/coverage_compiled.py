@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from poolwise.arrays import Array
-from poolwise.compiling import compiled
+from poolwise.compiling import compiled, compiled_exactly
 from poolwise.selection.coverage_kernels import Scratch
 
 # Values that are looked at together.
@@ -110,6 +110,53 @@ def place(
                 ends_n[j] += 1
             entry += 1
         ends_t[i] = end
+
+
+@compiled
+def products(row_F: Array, rows_T_F: Array, places_n: Array, least: float) -> Array:
+    """Products of one row with others, computed in double precision; 0 where they are below a number."""
+    values_n = np.empty(len(places_n), rows_T_F.dtype)
+    for n in range(len(places_n)):
+        value = rows_T_F.dtype.type(_product(row_F, rows_T_F[places_n[n]]))
+        values_n[n] = 0 if value < least else value
+    return values_n
+
+
+@compiled
+def _product(row_F: Array, other_F: Array) -> float:
+    total = 0.0
+    for f in range(len(row_F)):
+        total += np.float64(row_F[f]) * np.float64(other_F[f])
+    return total
+
+
+@compiled_exactly
+def improved(
+    places_n: Array, values_n: Array, covered_T: Array, weights_T: Array, grid: float
+) -> tuple[Array, Array, Array]:
+    """The targets whose value is above what is covered, by how much times their weight, and the values."""
+    targets_m, terms_m, new_m = np.empty(len(places_n), np.int64), np.empty(len(places_n)), np.empty_like(values_n)
+    found = 0
+    for n in range(len(places_n)):
+        target = places_n[n]
+        value, covered = values_n[n], covered_T[target]
+        if value > covered:
+            term = (np.float64(value) - np.float64(covered)) * np.float64(weights_T[target])
+            targets_m[found], terms_m[found], new_m[found] = target, (term + grid) - grid, value
+            found += 1
+    return targets_m[:found], terms_m[:found], new_m[:found]
+
+
+@compiled
+def raise_levels(
+    targets_n: Array, values_n: Array, noise: float, relative: float, covered_T: Array, high_T: Array, low_T: Array
+) -> None:
+    """Cover targets further, and set their levels."""
+    for n in range(len(targets_n)):
+        target, value = targets_n[n], np.float64(values_n[n])
+        covered_T[target] = value
+        high_T[target] = value * (1 + relative) + noise
+        low_T[target] = max(value * (1 - relative) - noise, 2 * noise)
 
 
 @compiled

@@ -25,7 +25,7 @@ class Kept(Kernel):
     def __init__(self, kernel: Kernel) -> None:
         self._kernel, self.shape, self.dtype = kernel, kernel.shape, kernel.dtype
         self.noise, self.relative, self.at_once = kernel.noise, kernel.relative, kernel.at_once
-        self.width = kernel.width
+        self.width, self.factors = kernel.width, kernel.factors
         (N, T), self._scratch = kernel.shape, Scratch()
         self._values_T_N = torch.empty(T, N, dtype=kernel.dtype)
         for start in range(0, T, _ROWS):

@@ -60,6 +60,11 @@ class Rows:
         return self.count
 
     @property
+    def whole(self) -> Array | None:
+        """`[N, F]` all features, if they are in memory."""
+        return None if self._whole is None else self._whole.numpy()
+
+    @property
     def at_once(self) -> int:
         """How many rows to ask for at once."""
         return self._few if self._whole is None else _MANY
@@ -138,6 +143,7 @@ class Kernel(ABC):
         symmetric: whether candidates and targets are the same points, and all are in memory.
         at_once: how many candidates or targets to ask for at once.
         width: how many features a similarity is made of.
+        factors: `[N, F]` and `[T, F]` rows whose product is the similarity, if it is that and they are in memory.
     """
 
     shape: tuple[int, int]
@@ -147,6 +153,7 @@ class Kernel(ABC):
     dtype: torch.dtype
     symmetric: bool = False
     at_once: int
+    factors: tuple[Array, Array] | None = None
 
     @abstractmethod
     def block(self, targets: Places, candidates: Places) -> Tensor:
@@ -176,7 +183,7 @@ class Cosine(Kernel):
     """`max(0, <z_i, z_j>)` of rows of length one, or zero for points that are like nobody.
 
     Args:
-        candidates: `[N, F]` rows.
+        candidates: `[N, F]` rows that are `on_grid`.
         targets: `[T, F]` rows; the candidates if None.
     """
 
@@ -187,6 +194,9 @@ class Cosine(Kernel):
         self.at_once = min(self.candidates.at_once, self.targets.at_once)
         self.symmetric = self.targets is self.candidates and self.at_once == _MANY
         self._scratch = Scratch()
+        if type(self) is Cosine and (all_N_F := candidates.whole) is not None:
+            all_T_F = self.targets.whole
+            self.factors = None if all_T_F is None else (all_N_F, all_T_F)
 
     def block(self, targets: Places, candidates: Places) -> Tensor:
         """`[t, n]` similarities."""
@@ -206,6 +216,7 @@ class Cosine(Kernel):
         """The same kernel of points in another order."""
         other = copy.copy(self)
         other.candidates = other.targets = self.candidates.some(order_T)
+        other.factors = None
         return other
 
     def restricted(self, targets_t: Array) -> Kernel:
@@ -213,6 +224,7 @@ class Cosine(Kernel):
         other = copy.copy(self)
         other.targets, other.symmetric = self.targets.some(targets_t), False
         other.shape = self.shape[0], len(targets_t)
+        other.factors = None if self.factors is None else (self.factors[0], self.factors[1][targets_t])
         return other
 
     def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
@@ -228,8 +240,8 @@ class Cosine(Kernel):
         return values_n
 
     def _of_pairs(self, rows_n_F: Array, others_n_F: Array) -> Array:
-        """`[n]` similarities of rows with one other each. NumPy sums each row by itself."""
-        products_n: Array = (others_n_F * rows_n_F).sum(1)
+        """`[n]` similarities of rows with one other each. In double precision products of rows on a grid are exact."""
+        products_n: Array = (others_n_F * rows_n_F.astype(np.float64)).sum(1)
         return products_n
 
     def content(self, candidates_n: Array) -> Array:
@@ -296,6 +308,15 @@ class Product(Kernel):
     def content(self, candidates_n: Array) -> Array:
         """`[n, F]` features."""
         return np.concatenate([self.first.content(candidates_n), self.second.content(candidates_n)], 1)
+
+
+def on_grid(rows_n_F: Tensor) -> Tensor:
+    """Rows of length one, rounded to multiples of 2^-24, which is half a unit of the last digit of 1.
+
+    A product of two such numbers is a multiple of 2^-48, and so are sums of them. These are at most 1, so double
+    precision has a place for every digit: a product of rows is exact, in whatever order its terms are added.
+    """
+    return rows_n_F.mul(1 << 24).round_().mul_(1 / (1 << 24))
 
 
 def _extent(places: Places, rows: Rows) -> tuple[int, int]:

@@ -109,6 +109,44 @@ def place(
         ends_n += counts_n
 
 
+def improved(
+    places_n: Array, values_n: Array, covered_T: Array, weights_T: Array, grid: float
+) -> tuple[Array, Array, Array]:
+    """The targets whose value is above what is covered, by how much times their weight, and the values.
+
+    Args:
+        places_n: `[n]` targets.
+        values_n: `[n]` the value of each.
+        covered_T: `[T]` how far targets are covered.
+        weights_T: `[T]` what they count for.
+        grid: adding and subtracting it rounds terms to multiples of a number, so that their sums are exact.
+    """
+    better_n = values_n > covered_T[places_n]
+    places_n, values_n = places_n[better_n].astype(np.int64), values_n[better_n]
+    terms_n = np.subtract(values_n, covered_T[places_n], dtype=np.float64) * weights_T[places_n]
+    return places_n, (terms_n + grid) - grid, values_n
+
+
+def raise_levels(
+    targets_n: Array, values_n: Array, noise: float, relative: float, covered_T: Array, high_T: Array, low_T: Array
+) -> None:
+    """Cover targets further, and set their levels.
+
+    Args:
+        targets_n: `[n]` targets.
+        values_n: `[n]` how far they are covered now.
+        noise: how far a value of a block may be off.
+        relative: the same as a share of the value.
+        covered_T: `[T]` how far targets are covered; written to.
+        high_T: `[T]` values of blocks above this improve a target beyond doubt; written to.
+        low_T: `[T]` values up to this do not; written to.
+    """
+    covered_T[targets_n] = values_n
+    values_n = values_n.astype(np.float64)
+    high_T[targets_n] = values_n * (1 + relative) + noise
+    low_T[targets_n] = np.maximum(values_n * (1 - relative) - noise, 2 * noise)
+
+
 def cover(
     places: Array,
     values: Array,

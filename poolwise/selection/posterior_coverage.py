@@ -21,7 +21,7 @@ from poolwise.errors import ParameterError
 from poolwise.predictions import Predictions
 from poolwise.selection.coverage import Coverage
 from poolwise.selection.coverage_early import LARGE_BATCH, MANY_TARGETS, TARGETS, EarlySample
-from poolwise.selection.coverage_kernels import Cosine, Kernel, Product, Rows
+from poolwise.selection.coverage_kernels import Cosine, Kernel, Product, Rows, on_grid
 from poolwise.selection.coverage_targets import drawn_targets, nearest
 from poolwise.selection.embeddings import Embeddings, mean_of
 from poolwise.selection.margin import scores as margin_scores
@@ -71,7 +71,7 @@ def _directions(source_N_D: Array, centre: Embeddings, points_T: Array, memory: 
 def _unit(rows_n_F: Tensor) -> Tensor:
     lengths_n_1 = rows_n_F.norm(dim=1, keepdim=True)
     # Centred rows shorter than this differ by rounding only: such a point tells nothing.
-    return torch.where(lengths_n_1 > 1e-6, rows_n_F / lengths_n_1.clamp_min(1e-6), 0.0)
+    return on_grid(torch.where(lengths_n_1 > 1e-6, rows_n_F / lengths_n_1.clamp_min(1e-6), 0.0))
 
 
 def _kernels(task: Task, points_T: Array, name: KernelName, labelled: bool) -> tuple[Kernel, Kernel | None]:
