@@ -212,19 +212,20 @@ def test_wide_features_that_do_not_fit_are_read_a_few_rows_at_a_time() -> None:
 
 
 def test_a_large_batch_begins_with_a_sample_and_continues_exactly(monkeypatch):
-    """The first picks are greedy for the drawn targets, each later one for all targets, given those before it."""
+    """The first picks are greedy among the drawn points, each later one for all targets, given those before it."""
     monkeypatch.setattr(posterior_coverage, "LARGE_BATCH", 20)
     monkeypatch.setattr(posterior_coverage, "MANY_TARGETS", 100)
-    monkeypatch.setattr(posterior_coverage, "TARGETS", 60)
+    monkeypatch.setattr(posterior_coverage, "SAMPLE", 60)
     monkeypatch.setattr(coverage_early, "_PICKS", 7)
     x = pool(300, 4, 3)
     plain = {"information": False, "method": "posterior-coverage", "filter": 300.0}
     batch = pw.select(x, 40, **plain)
-    assert "first 7 picks were chosen by a random sample of 60 of 300 points" in str(batch.diagnostics)
+    assert "first 7 picks were chosen from a random sample of 60 of 300 points" in str(batch.diagnostics)
     order = np.argsort(-undecided(x), kind="stable")
     drawn = order[np.sort(pw.seeding.stream(0, "targets").choice(300, 60, replace=False))]
     kernel, weights = correlations(x), undecided(x)
-    first, estimates = facility_location(kernel[:, drawn], 5 * weights[drawn], 7)
+    first, estimates = facility_location(kernel[np.ix_(drawn, drawn)], 5 * weights[drawn], 7)
+    first = drawn[first].tolist()
     assert batch.indices[:7].tolist() == first
     covered, gains = np.zeros(300), []
     for pick in batch.indices:
@@ -259,7 +260,7 @@ def test_a_large_batch_begins_with_a_sample_and_continues_exactly(monkeypatch):
 def test_a_large_batch_of_every_kind_and_a_pool_on_disk(monkeypatch, tmp_path, kernel, labelled):
     monkeypatch.setattr(posterior_coverage, "LARGE_BATCH", 20)
     monkeypatch.setattr(posterior_coverage, "MANY_TARGETS", 100)
-    monkeypatch.setattr(posterior_coverage, "TARGETS", 60)
+    monkeypatch.setattr(posterior_coverage, "SAMPLE", 60)
     x, h = pool(250, 4, 3), features(250, 6)
     options = {"kernel": kernel, "labelled": labelled, "information": False}
     known = pw.Predictions.from_log_probs(x, embeddings=h, labelled_embeddings=features(5, 6) if labelled else None)
@@ -282,7 +283,7 @@ def test_a_sample_that_is_covered_ends_no_batch(monkeypatch):
     """Ten kinds of points, of which a sample of two knows two: later picks cover the others."""
     monkeypatch.setattr(posterior_coverage, "LARGE_BATCH", 5)
     monkeypatch.setattr(posterior_coverage, "MANY_TARGETS", 20)
-    monkeypatch.setattr(posterior_coverage, "TARGETS", 2)
+    monkeypatch.setattr(posterior_coverage, "SAMPLE", 2)
     kinds = pool(10, 6, 4)
     x = np.repeat(kinds, 4, 0)
     batch = pw.select(x, 20, "posterior-coverage", information=False)

@@ -58,7 +58,7 @@ _NEW = 256
 _JUDGED = 2000
 # Indexing a listed pair costs about as much as looking at this many targets for one point, and an exact value of a pair
 # as much as looking at that many.
-_INDEXED, _EXACT = 4, 16
+_INDEXED, _EXACT = 1, 2
 # A gain up to this is what rounding leaves of one that has fallen to zero.
 _NOTHING = 1e-10
 # Rounding of sums in double precision that follow thousands of picks, as a share of all there is to cover.

@@ -123,6 +123,16 @@ def products(row_F: Array, rows_T_F: Array, places_n: Array, least: float) -> Ar
 
 
 @compiled
+def products_of_pairs(rows_N_F: Array, rows_T_F: Array, places_n: Array, targets_n: Array, least: float) -> Array:
+    """The same of pairs of rows."""
+    values_n = np.empty(len(places_n), rows_T_F.dtype)
+    for n in range(len(places_n)):
+        value = rows_T_F.dtype.type(_product(rows_N_F[places_n[n]], rows_T_F[targets_n[n]]))
+        values_n[n] = 0 if value < least else value
+    return values_n
+
+
+@compiled
 def _product(row_F: Array, other_F: Array) -> float:
     total = 0.0
     for f in range(len(row_F)):
@@ -224,3 +234,20 @@ def gather(
         for entry in range(lengths_s[s]):
             new_places[end + entry], new_values[end + entry] = places[start + entry], values[start + entry]
         end += lengths_s[s]
+
+
+@compiled
+def turn(places: Array, starts: Array, lengths: Array, ends_N: Array, targets: Array) -> None:
+    """Write the lists of each candidate: the targets in whose lists it is."""
+    for target in range(len(starts)):
+        for entry in range(starts[target], starts[target] + lengths[target]):
+            ends_N[places[entry] + 1] += 1
+    total = 0
+    for candidate in range(len(ends_N) - 1):
+        # Each end is where the next target of the candidate is written, and ends up where its list does.
+        ends_N[candidate + 1], total = total, total + ends_N[candidate + 1]
+    for target in range(len(starts)):
+        for entry in range(starts[target], starts[target] + lengths[target]):
+            candidate = places[entry] + 1
+            targets[ends_N[candidate]] = target
+            ends_N[candidate] += 1

@@ -61,9 +61,9 @@ class Kept(Kernel):
         """`[n, F]` the numbers that a candidate's similarities depend on."""
         return self._kernel.content(candidates_n)
 
-    def permuted(self, order_T: Array) -> Kernel:
-        """The same kernel of points in another order, not kept."""
-        return self._kernel.permuted(order_T)
+    def among(self, points_n: Array) -> Kernel:
+        """The same kernel with some points, not kept."""
+        return self._kernel.among(points_n)
 
     def restricted(self, targets_t: Array) -> Kernel:
         """The same kernel with some of the targets, not kept."""

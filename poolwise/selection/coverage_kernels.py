@@ -171,8 +171,8 @@ class Kernel(ABC):
         """`[n, F]` the numbers that a candidate's similarities depend on."""
 
     @abstractmethod
-    def permuted(self, order_T: Array) -> "Kernel":
-        """A symmetric kernel of the same points in another order."""
+    def among(self, points_n: Array) -> "Kernel":
+        """The same kernel with some candidates, in that order, which are also the targets."""
 
     @abstractmethod
     def restricted(self, targets_t: Array) -> "Kernel":
@@ -188,15 +188,16 @@ class Cosine(Kernel):
     """
 
     def __init__(self, candidates: Rows, targets: Rows | None = None) -> None:
-        self.candidates, self.targets = candidates, candidates if targets is None else targets
-        self.shape, self.width = (len(self.candidates), len(self.targets)), candidates.width
-        self.noise, self.dtype = rounding(candidates), candidates.dtype
-        self.at_once = min(self.candidates.at_once, self.targets.at_once)
-        self.symmetric = self.targets is self.candidates and self.at_once == _MANY
-        self._scratch = Scratch()
-        if type(self) is Cosine and (all_N_F := candidates.whole) is not None:
-            all_T_F = self.targets.whole
-            self.factors = None if all_T_F is None else (all_N_F, all_T_F)
+        self.noise, self.dtype, self.width = rounding(candidates), candidates.dtype, candidates.width
+        self._of(candidates, candidates if targets is None else targets)
+
+    def _of(self, candidates: Rows, targets: Rows) -> None:
+        self.candidates, self.targets, self._scratch = candidates, targets, Scratch()
+        self.shape, self.at_once = (len(candidates), len(targets)), min(candidates.at_once, targets.at_once)
+        self.symmetric = targets is candidates and self.at_once == _MANY
+        whole_N_F, whole_T_F = candidates.whole, targets.whole
+        if type(self) is Cosine:
+            self.factors = None if whole_N_F is None or whole_T_F is None else (whole_N_F, whole_T_F)
 
     def block(self, targets: Places, candidates: Places) -> Tensor:
         """`[t, n]` similarities."""
@@ -212,19 +213,16 @@ class Cosine(Kernel):
     def _between(self, targets_t_F: Tensor, candidates_n_F: Tensor, out_t_n: Tensor) -> Tensor:
         return torch.mm(targets_t_F, candidates_n_F.T, out=out_t_n)
 
-    def permuted(self, order_T: Array) -> Kernel:
-        """The same kernel of points in another order."""
-        other = copy.copy(self)
-        other.candidates = other.targets = self.candidates.some(order_T)
-        other.factors = None
+    def among(self, points_n: Array) -> Kernel:
+        """The same kernel with some points."""
+        other, rows = copy.copy(self), self.candidates.some(points_n)
+        other._of(rows, rows)
         return other
 
     def restricted(self, targets_t: Array) -> Kernel:
         """The same kernel with some of the targets."""
         other = copy.copy(self)
-        other.targets, other.symmetric = self.targets.some(targets_t), False
-        other.shape = self.shape[0], len(targets_t)
-        other.factors = None if self.factors is None else (self.factors[0], self.factors[1][targets_t])
+        other._of(self.candidates, self.targets.some(targets_t))
         return other
 
     def pairs(self, candidates_n: Array, targets_n: Array) -> Array:
@@ -291,9 +289,9 @@ class Product(Kernel):
         """`[t, n]` similarities."""
         return self.first.block(targets, candidates).clamp_min_(0.0).mul_(self.second.block(targets, candidates))
 
-    def permuted(self, order_T: Array) -> Kernel:
-        """The same kernel of points in another order."""
-        return Product(self.first.permuted(order_T), self.second.permuted(order_T))
+    def among(self, points_n: Array) -> Kernel:
+        """The same kernel with some points."""
+        return Product(self.first.among(points_n), self.second.among(points_n))
 
     def restricted(self, targets_t: Array) -> Kernel:
         """The same kernel with some of the targets."""

@@ -1,7 +1,6 @@
 """Of each target, the candidates that may still improve it: from these, gains follow every pick."""
 
 import numpy as np
-from scipy import sparse
 
 from poolwise.arrays import Array
 from poolwise.selection.coverage_kernels import Kernel
@@ -92,20 +91,19 @@ class Lists:
 
     def index(self) -> None:
         """Make `targets` know the lists as they are; `unknown_n` are the targets that have none."""
-        self._make_room(0)
-        ends = np.concatenate([self._starts, [self._used]])
-        entries = np.ones(self._used, np.int8), self._places[: self._used], ends
-        by_list = sparse.csc_array(entries, shape=self._shape)
-        by_candidate = by_list.tocsr()
-        self._ends_N, self._numbers = by_candidate.indptr, by_candidate.indices
+        self._ends_N, self._numbers = np.zeros(self._shape[0] + 1, np.int64), np.empty(self._count, np.int32)
+        self._loops.turn(self._places, self._starts, self._lengths, self._ends_N, self._numbers)
         self.unknown_n = np.flatnonzero(~self.listed_T)
 
     def settle(self, kernel: Kernel) -> None:
         """Replace values from blocks by those of each pair alone."""
         self._make_room(0)
-        places = self._places[: self._used].astype(np.int64)
+        places, values = self._places[: self._used], self._values[: self._used]
         targets = np.repeat(np.arange(self._shape[1], dtype=np.int32), self._lengths)
-        self._values[: self._used] = kernel.pairs(places, targets)
+        if kernel.factors is None or not hasattr(self._loops, "products_of_pairs"):
+            values[:] = kernel.pairs(places.astype(np.int64), targets)
+        else:
+            values[:] = self._loops.products_of_pairs(*kernel.factors, places, targets, 4 * kernel.noise)
 
     def gains(self, level_T: Array) -> tuple[Array, int]:
         """What each candidate would add to targets with lists, given how far these are covered.

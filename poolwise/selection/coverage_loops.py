@@ -240,6 +240,21 @@ def gather(
     np.take(values, entries, out=new_values[: len(entries)])
 
 
+def turn(places: Array, starts: Array, lengths: Array, ends_N: Array, targets: Array) -> None:
+    """Write the lists of each candidate: the targets in whose lists it is.
+
+    Args:
+        places: the candidates of all lists.
+        starts: `[T]` where each list begins.
+        lengths: `[T]` how long it is.
+        ends_N: `[N + 1]` zeros; then where the targets of each candidate begin, and where the last ones end.
+        targets: the targets of all candidates, one candidate after another; written to.
+    """
+    own = places[runs(starts, lengths)]
+    targets[:] = np.repeat(np.arange(len(starts), dtype=np.int32), lengths)[np.argsort(own, kind="stable")]
+    ends_N[1:] = np.cumsum(np.bincount(own, minlength=len(ends_N) - 1))
+
+
 def runs(starts_n: Array, lengths_n: Array) -> Array:
     """Consecutive numbers from each start on, as many as the length says, one run after another."""
     numbers: Array = np.arange(int(lengths_n.sum())) + np.repeat(starts_n - starts_of(lengths_n), lengths_n)

@@ -117,7 +117,7 @@ def sweep_symmetric(kernel: Kernel, from_T: Array, weights_T: Array, above_T: Ar
         `[T]` sums of the parts of values that are above the level, times the weight; and the lists.
     """
     order_T = np.argsort(above_T, kind="stable")
-    kernel, T = kernel.permuted(order_T), len(order_T)
+    kernel, T = kernel.among(order_T), len(order_T)
     from_T, weights_T, above_T = from_T[order_T], weights_T[order_T], above_T[order_T]
     listed, loop = int(np.isfinite(above_T).sum()), loops(T * T)
 

@@ -20,7 +20,7 @@ from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.predictions import Predictions
 from poolwise.selection.coverage import Coverage
-from poolwise.selection.coverage_early import LARGE_BATCH, MANY_TARGETS, TARGETS, EarlySample
+from poolwise.selection.coverage_early import LARGE_BATCH, MANY_TARGETS, SAMPLE, EarlySample
 from poolwise.selection.coverage_kernels import Cosine, Kernel, Product, Rows, on_grid
 from poolwise.selection.coverage_targets import drawn_targets, nearest
 from poolwise.selection.embeddings import Embeddings, mean_of
@@ -135,9 +135,9 @@ def _filtered(scores_N: Array, filter: float, batch_size: int) -> Array:
         "kernel": "'posterior': correlation of predictions over the samples; 'embeddings': cosine of the centred "
         "embeddings; 'product': one times the other.",
         "labelled": "Whether labelled points cover as picks do, so that what they settle is not settled again.",
-        "sample": f"'auto': in batches of more than {LARGE_BATCH:,} points, the first picks are those that cover "
-        f"{TARGETS:,} points drawn at random best, and all others are exact; 'all', or None: every pick is exact; a "
-        "number: all picks cover this many points, drawn at random. The diagnostics have standard errors.",
+        "sample": f"'auto': in batches of more than {LARGE_BATCH:,} points, the first picks are points of a sample "
+        f"of {SAMPLE:,}, drawn at random, that cover it best, and all others are exact; 'all', or None: every pick is "
+        "exact; a number: all picks cover this many points, drawn at random. The diagnostics have standard errors.",
         "evaluation": EVALUATION_HELP,
     },
     needs=(
@@ -168,7 +168,7 @@ def posterior_coverage(
     within, before = _kernels(task, points_T, kernel, labelled)
     T, covered_T = len(points_T), None if before is None else nearest(before)
     large = task.batch_size > LARGE_BATCH and T > MANY_TARGETS
-    count = (TARGETS if sample == "auto" and large else None) if isinstance(sample, str) else sample
+    count = (SAMPLE if sample == "auto" and large else None) if isinstance(sample, str) else sample
     drawn_t, scale = drawn_targets(task, "posterior-coverage", T, count)
     if drawn_t is not None and sample == "auto":
         picks = EarlySample(task, within, weights_T, covered_T, drawn_t).pick(evaluation)
