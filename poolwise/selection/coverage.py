@@ -40,7 +40,7 @@ from poolwise.selection.task import Picks, Task
 _BYTES_PER_PAIR, _MOST_PAIRS = 32, 1 << 26
 # A target gets a list if no larger a share of the candidates would be in it: reading one costs ten times as much as a
 # product of a matrix, per pair.
-_SHORT = 0.1
+_SHORT = 0.2
 # With this few pairs, if there is room, everything is listed from the start: 1,000 points that cover each other.
 _FEW = 1 << 20
 # Candidates that are looked at to estimate how long lists would be, for so many targets at a time.
@@ -48,7 +48,7 @@ _PROBES, _PROBED = 256, 4096
 # A symmetric sweep costs about this share of one that makes every product.
 _HALF = 0.6
 # Before the first sweep, points may be evaluated for this share of what all would cost.
-_PATIENCE = 0.3
+_PATIENCE = 0.15
 # Open targets wait if all picks that are left will probably ask for no more pairs than this many times those of a
 # sweep, and these are not few. A pick asks for this share of them, or for what the last one asked for.
 _WORTH, _SHARE, _CHEAP = 1.0, 0.1, 1 << 19
@@ -59,6 +59,8 @@ _JUDGED = 2000
 # Indexing a listed pair costs about as much as looking at this many targets for one point, and an exact value of a pair
 # as much as looking at that many.
 _INDEXED, _EXACT = 1, 2
+# Compiled loops make this many picks at a time.
+_AHEAD = 256
 # A gain up to this is what rounding leaves of one that has fallen to zero.
 _NOTHING = 1e-10
 # Rounding of sums in double precision that follow thousands of picks, as a share of all there is to cover.
@@ -91,6 +93,7 @@ class Coverage(GreedyObjective):
         )
         self._noise, self._relative = kernel.noise, kernel.relative
         self._loops = loops(math.prod(kernel.shape))
+        self._compiled = hasattr(self._loops, "ahead")
         self._room = min(_MOST_PAIRS, task.memory // _BYTES_PER_PAIR)
         self._few = math.prod(kernel.shape) <= min(_FEW, self._room)
         self._total = float(self._weights_T.sum(dtype=np.float64))
@@ -213,6 +216,28 @@ class Coverage(GreedyObjective):
         self.current = not self._open_T.any()
         return self._gains_N if self.current else np.minimum(bounds_N, self._gains_N)
 
+    def ahead(self, count: int) -> tuple[Array, Array]:
+        """Picks that compiled loops can make, and their gains."""
+        kernel, lists, gains_N = self._kernel, self._lists, self._gains_N
+        ready = lists.complete and not len(lists.unknown_n) and kernel.factors is not None and self._compiled
+        if gains_N is None or not ready:
+            return super().ahead(count)
+        targets = self.covered_T, self._weights_T, self._known_T, self._high_T, self._low_T, lists.listed_T
+        noise = float(self._noise), float(self._relative), 4 * kernel.noise
+        least = self.negligible if self._settled else 8 * self.slack
+        most = min(count, _AHEAD), self._until_index() // _EXACT
+        picks_n, added_n, squares_n, work = lists.ahead(
+            gains_N, kernel.factors, targets, noise, self._grid, self.slack, least, most
+        )
+        self._added += zip(added_n.tolist(), squares_n.tolist(), strict=True)
+        self._looked += _EXACT * int(work[0])
+        self.pairs += int(work[1])
+        return picks_n, added_n
+
+    def _until_index(self) -> int:
+        """How much more may be looked at before the lists are indexed again."""
+        return max(0, self._kernel.shape[1] + _INDEXED * len(self._lists) - self._looked)
+
     def _raise(self, targets_n: Array, values_n: Array) -> None:
         """Set how far targets are covered, and the levels that follow."""
         levels = self.covered_T, self._high_T, self._low_T
@@ -243,7 +268,7 @@ class Coverage(GreedyObjective):
 
     def _values(self, index: int, targets_n: Array) -> Array:
         """`[n]` similarities of one point with some targets, each computed for its pair alone."""
-        if self._kernel.factors is None or not hasattr(self._loops, "products"):
+        if self._kernel.factors is None or not self._compiled:
             return self._kernel.pairs(np.array([index]), targets_n)
         rows_N_F, rows_T_F = self._kernel.factors
         values_n: Array = self._loops.products(rows_N_F[index], rows_T_F, targets_n, 4 * self._kernel.noise)
@@ -317,7 +342,7 @@ class Coverage(GreedyObjective):
         """Index the lists where that saves looking at targets; compute exact values where that saves judging points."""
         N, T = self._kernel.shape
         without = self._lists.without
-        if 2 * without <= T and self._looked > T + _INDEXED * len(self._lists):
+        if 2 * without <= T and self._until_index() == 0:
             self._lists.index()
             self._looked = 0
         unclear = self._added[-1][0] <= 8 * self.slack or self._judged * _JUDGED > len(self._lists) + without * N

@@ -251,3 +251,64 @@ def turn(places: Array, starts: Array, lengths: Array, ends_N: Array, targets: A
             candidate = places[entry] + 1
             targets[ends_N[candidate]] = target
             ends_N[candidate] += 1
+
+
+@compiled_exactly
+def ahead(
+    gains_N: Array,
+    lists: tuple[Array, Array, Array, Array],
+    index: tuple[Array, Array],
+    rows: tuple[Array, Array],
+    targets: tuple[Array, Array, Array, Array, Array, Array],
+    noise: tuple[float, float, float],
+    grid: float,
+    slack: float,
+    least: float,
+    most: tuple[int, int],
+) -> tuple[Array, Array, Array, Array]:
+    """Make picks as long as rounding decides none of them, and lists of all targets say what every pick changes.
+
+    Args:
+        gains_N: `[N]` gains; written to.
+        lists: what `cover` takes: the candidates of all lists, their values, where lists begin, how long they are.
+        index: what `turn` made.
+        rows: `[N, F]` and `[T, F]` rows whose products are the similarities.
+        targets: `[T]` of each target: how far it is covered, its weight, three levels, whether it has a list.
+        noise: how far a value of a block may be off, the same as a share of it, and the least value that counts.
+        grid: what `improved` takes.
+        slack: a point whose gain is within this of the best may be the best.
+        least: stop at a gain up to this.
+        most: how many picks to make, and how many pairs to compute for them.
+    Returns:
+        The picks, what each added, the squares of that summed over targets; and the numbers of pairs that were
+        computed, that were in lists, and that are left of these.
+    """
+    (places, values, starts, lengths), (ends_N, numbers), (rows_N_F, rows_T_F) = lists, index, rows
+    covered_T, weights_T, known_T, high_T, low_T, listed_T = targets
+    picks, added, squares, work = (
+        np.empty(most[0], np.int64),
+        np.empty(most[0]),
+        np.empty(most[0]),
+        np.zeros(3, np.int64),
+    )
+    made = 0
+    while made < most[0] and work[0] < most[1]:
+        best = np.argmax(gains_N)
+        rival = gains_N[best] - slack
+        close = 0
+        for i in range(len(gains_N)):
+            close += gains_N[i] >= rival
+        if close > 1 or gains_N[best] <= least:
+            break
+        near_n = numbers[ends_N[best] : ends_N[best + 1]]
+        values_n = products(rows_N_F[best], rows_T_F, near_n, noise[2])
+        targets_n, terms_n, new_n = improved(near_n, values_n, covered_T, weights_T, grid)
+        raise_levels(targets_n, new_n, noise[0], noise[1], covered_T, high_T, low_T)
+        gains_N[best] = -np.inf
+        read, left = cover(
+            places, values, starts, lengths, targets_n, listed_T, known_T, high_T, low_T, weights_T, gains_N
+        )
+        picks[made], added[made], squares[made] = best, terms_n.sum(), (terms_n * terms_n).sum()
+        work += np.array([len(near_n), read, left])
+        made += 1
+    return picks[:made], added[:made], squares[:made], work

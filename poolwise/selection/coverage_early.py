@@ -121,6 +121,15 @@ class EarlySample(GreedyObjective):
         self._follow()
         return bounds_N
 
+    def ahead(self, count: int) -> tuple[Array, Array]:
+        """Picks that compiled loops can make, once all points are compared."""
+        if self._errors_n is None:
+            return super().ahead(count)
+        picks_n, gains_n = self._now.ahead(count)
+        self._picked += picks_n.tolist()
+        self._follow()
+        return picks_n, gains_n
+
     def _of_all(self, bounds_n: Array) -> Array:
         """`[N]` bounds of all points, from those of the points that are known now."""
         self._follow()

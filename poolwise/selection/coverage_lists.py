@@ -1,5 +1,7 @@
 """Of each target, the candidates that may still improve it: from these, gains follow every pick."""
 
+from typing import Any
+
 import numpy as np
 
 from poolwise.arrays import Array
@@ -81,9 +83,26 @@ class Lists:
         read, kept = cover(
             self._places, self._values, *lists, targets_n, self.listed_T, *levels, self._weights_T, gains_N
         )
-        self._count -= read - kept
-        self._orderly = self._orderly and read == kept
+        self._dropped(read - kept)
         return int(read)
+
+    def ahead(self, gains_N: Array, *state: Any) -> tuple[Array, Array, Array, Array]:
+        """Make picks with compiled loops (`coverage_compiled.ahead`); none if there are no such loops.
+
+        Args:
+            gains_N: `[N]` gains, which are written to.
+            state: what else the loop takes.
+        """
+        lists = self._places, self._values, self._starts, self._lengths
+        made: tuple[Array, Array, Array, Array] = self._loops.ahead(
+            gains_N, lists, (self._ends_N, self._numbers), *state
+        )
+        self._dropped(int(made[3][1] - made[3][2]))
+        return made
+
+    def _dropped(self, count: int) -> None:
+        self._count -= count
+        self._orderly = self._orderly and count == 0
 
     def targets(self, candidate: int) -> Array:
         """The targets with lists of which one candidate may be a part; all others with lists are not improved by it."""
@@ -122,7 +141,7 @@ class Lists:
             return
         total = int(self._lengths.sum())
         size = total + count
-        size += size // 2 if count else 0  # the next lists will then fit
+        size += size if count else 0  # the next lists will then fit; memory that is not written to costs nothing
         new_places, new_values = np.empty(size, self._places.dtype), np.empty(size, self._values.dtype)
         self._loops.gather(self._places, self._values, self._starts, self._lengths, new_places, new_values)
         self._places, self._values = new_places, new_values

@@ -156,6 +156,15 @@ class Greedy:
             self.bounds_N, self._threshold, self._beyond = bounds_N, np.inf, np.inf
             self.bounds_N[~self.alive_N] = -np.inf
 
+    def ahead(self, count: int) -> tuple[Array, Array]:
+        """Further picks that the objective makes at once, and their gains."""
+        if not self.objective.current or self.evaluation == "full":
+            return np.empty(0, np.int64), np.empty(0)
+        indices_n, gains_n = self.objective.ahead(count)
+        self.alive_N[indices_n] = False
+        self._picks += len(indices_n)
+        return indices_n, gains_n
+
     def _finish(self, index: int, gain: float, known_n: Array) -> tuple[int, float]:
         """Decide between the leader and the exactly known points that are within rounding of it."""
         floor, slack = self.objective.floor, self.objective.slack
@@ -264,11 +273,15 @@ def select_greedily(
     """
     greedy = Greedy(objective, evaluation)
     indices, scores = np.empty(batch_size, np.int64), np.empty(batch_size)
-    saturated_at = None
-    for t in range(batch_size):
+    t = 0
+    while t < batch_size:
         indices[t], scores[t] = greedy.best()
-        if scores[t] <= tolerance and saturated_at is None:
-            saturated_at = t
         greedy.take(int(indices[t]))
-        report("picking", t + 1, batch_size)
+        more_n, gains_n = greedy.ahead(batch_size - t - 1)
+        end = t + 1 + len(more_n)
+        indices[t + 1 : end], scores[t + 1 : end] = more_n, gains_n
+        t = end
+        report("picking", t, batch_size)
+    low_B = scores <= tolerance
+    saturated_at = int(np.argmax(low_B)) if low_B.any() else None
     return Picks(indices, scores, tolerance, saturated_at, objective.pairs, objective.rows)

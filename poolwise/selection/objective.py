@@ -171,3 +171,14 @@ class GreedyObjective(ABC):
         """
         self.add(index)
         return bounds_N if self.shrinking else np.full_like(bounds_N, np.inf)
+
+    def ahead(self, count: int) -> tuple[Array, Array]:
+        """Make the next picks at once, where `current` says that all gains are known and rounding decides nothing.
+
+        Args:
+            count: at most this many.
+        Returns:
+            The picks, in order, and their gains, all above the floor. The array that `update` returned last has been
+            changed accordingly.
+        """
+        return np.empty(0, np.int64), np.empty(0)
