@@ -224,8 +224,10 @@ class Coverage(GreedyObjective):
             return super().ahead(count)
         targets = self.covered_T, self._weights_T, self._known_T, self._high_T, self._low_T, lists.listed_T
         noise = float(self._noise), float(self._relative), 4 * kernel.noise
+        # Until `_tidy` has something to do.
         least = self.negligible if self._settled else 8 * self.slack
-        most = min(count, _AHEAD), self._until_index() // _EXACT
+        dropped = len(lists) - (0 if self._settled else self._judged * _JUDGED)
+        most = min(count, _AHEAD), self._until_index() // _EXACT, dropped
         picks_n, added_n, squares_n, work = lists.ahead(
             gains_N, kernel.factors, targets, noise, self._grid, self.slack, least, most
         )
@@ -309,6 +311,8 @@ class Coverage(GreedyObjective):
         self._gains_N = gains_N
         if found.parts and self._lists.complete:
             self._sum_up(gains_N)
+            if self._few:
+                self._lists.index()
         return gains_N
 
     def _worth_listing(self, targets_d: Array, everything: bool) -> Array:

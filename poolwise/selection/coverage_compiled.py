@@ -264,7 +264,7 @@ def ahead(
     grid: float,
     slack: float,
     least: float,
-    most: tuple[int, int],
+    most: tuple[int, int, int],
 ) -> tuple[Array, Array, Array, Array]:
     """Make picks as long as rounding decides none of them, and lists of all targets say what every pick changes.
 
@@ -278,7 +278,7 @@ def ahead(
         grid: what `improved` takes.
         slack: a point whose gain is within this of the best may be the best.
         least: stop at a gain up to this.
-        most: how many picks to make, and how many pairs to compute for them.
+        most: how many picks to make, how many pairs to compute for them, and how many to drop from lists.
     Returns:
         The picks, what each added, the squares of that summed over targets; and the numbers of pairs that were
         computed, that were in lists, and that are left of these.
@@ -292,7 +292,7 @@ def ahead(
         np.zeros(3, np.int64),
     )
     made = 0
-    while made < most[0] and work[0] < most[1]:
+    while made < most[0] and work[0] < most[1] and work[1] - work[2] <= most[2]:
         best = np.argmax(gains_N)
         rival = gains_N[best] - slack
         close = 0
