@@ -249,7 +249,7 @@ def measure(title: str, contenders: dict[str, Contender]) -> list[Row]:
     first = next(iter(contenders))
     return [
         {"task": title, "contender": label, "seconds": seconds, "ratio": seconds / best[first], "mb": memory[label],
-         "picks": "" if label == first else "same" if picks[label] == picks[first] else "others"}
+         "picks": "" if label == first or not picks[label] else "same" if picks[label] == picks[first] else "others"}
         for label, seconds in best.items()
     ]  # fmt: skip
 

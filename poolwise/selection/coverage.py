@@ -40,7 +40,7 @@ from poolwise.selection.task import Picks, Task
 _BYTES_PER_PAIR, _MOST_PAIRS = 32, 1 << 26
 # A target gets a list if no larger a share of the candidates would be in it: reading one costs ten times as much as a
 # product of a matrix, per pair.
-_SHORT = 0.2
+_SHORT = 0.15
 # With this few pairs, if there is room, everything is listed from the start: 1,000 points that cover each other.
 _FEW = 1 << 20
 # Candidates that are looked at to estimate how long lists would be, for so many targets at a time.
