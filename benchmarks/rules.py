@@ -283,31 +283,35 @@ def section(folder: Path) -> list[str]:
         *(line(row) for rows in found["tasks"].values() for row in rows),
         "",
         "`posterior-coverage` around 100 centres: picks differ late, at two points whose gains nearly tie. Version 0.1 "
-        "decided such ties by rounding. With b = 5,000 the default chooses the first picks by a sample. Where every "
-        "pick is exact, the first that differs is number 311 on Fashion-MNIST: with features that are not rounded the "
-        "gains differ by 4e-6 of 1.98, and version 0.1 took the smaller. On the synthetic predictions it is number "
-        "563: the gains differ by 3e-6 of 0.9 with the features of version 0.1 and by 1.2e-5 the other way with those "
-        "of today, both rounded to float32, and by 2e-4 without rounding, where the pick of version 0.1 is the better. "
-        "In all, both batches cover the same to within 6e-6 of it (`python -m benchmarks.coverage_difference`). "
+        "decided such ties by rounding. With b = 5,000 the default takes the first picks from a sample: see "
+        "[Posterior coverage](posterior-coverage.md), which has the times too. Where every pick is exact, 65 of 5,000 "
+        "differ in their place from those of version 0.1 on Fashion-MNIST, the first of them number 972: the gains of "
+        "the two points differ by at most 2.2e-6 of 0.42, and which is larger depends on how features are rounded. "
+        "Both batches cover the same in ten digits (`python -m benchmarks.coverage_difference`). "
         "Memory is what a call adds to what the process holds already; memory that an earlier task of the "
         "same process has freed may be used again, and then does not count. What a package compiles is compiled, or "
         "loaded, before the clock starts: half a second for coverage.",
         "",
-        "The goals are three times as fast as version 0.1 with b = 1,000 and ten times with b = 5,000; both are "
-        "missed. What limits them (`python -m benchmarks.coverage_profile`, under a profiler): with b = 1,000, 0.9 s "
-        "of 1.7 s are spread over the calls of 1,000 picks. With b = 5,000 on the synthetic predictions, products of "
-        "matrices take 5.1 s and lists of the pairs that matter 5.8 s of 18.5 s.",
+        "The goal is three times as fast as version 0.1 with b = 1,000. It is reached on the synthetic predictions and "
+        "on random numbers, and just missed on the other two. Most of the time is the first pass over all pairs and "
+        "the lists that it makes.",
         "",
-        "Facility location: the packages are given the method's own kernel, ready made, and pick the same of up to "
-        "5,000 points. Of 20,000 they pick others; where they first differ was not looked at. The goal is ten times "
-        "as fast as each package, here and for MaxHerding of scikit-activeml, which is reached. Of facility location "
-        "it is reached against apricot with up to 5,000 points and against submodlib with 20,000. With 1,000 points "
-        "submodlib takes half a millisecond per pick, given the matrix, and the calls of a pick in Python take "
-        "longer. MaxHerding of scikit-activeml with 10,000 points and b = 500 was stopped after 400 s of processor "
-        "time, so a smaller task is shown. ProbCover of scikit-activeml decides ties by the first point here, as "
-        "ours does, so that nothing is random. With b = 500 the goal is reached. With b = 50 it is just missed: both "
-        "look at all pairs of points once, ours at most of them in 49 dimensions. TypiClust is among the rules that "
-        "cluster features. MaxHerding and ProbCover were measured again later than the other rows.",
+        "Facility location: the packages are given the method's own kernel, ready made; ours begins with predictions. "
+        "What the kernel takes is a row of its own, to be added for a comparison from predictions to picks. apricot "
+        "picks the same of up to 5,000 points; of 20,000, two of 1,000 picks are others. The first that differs is number "
+        "167: in the matrix, rounded to float32, the gain of apricot's point is larger by 4e-7 of 6.46, while by the "
+        "features it is smaller by 3e-6, and without any rounding by 5e-3. Both batches cover the same in eleven "
+        "digits. submodlib picks two others of 5,000 points, the first of them number 399, where both gains are "
+        "0.650843561 in the matrix (`python -m benchmarks.coverage_peers`). The rows of 20,000 points were measured "
+        "before lists were made as they are now. The goal is ten times as fast as each package, "
+        "here and for MaxHerding of scikit-activeml, which is reached. Of facility location it is reached against "
+        "apricot with 1,000 points and against submodlib with 20,000. With 1,000 points submodlib "
+        "takes less than half a millisecond per pick, and ours is as long busy with features, products and lists. "
+        "MaxHerding of scikit-activeml with 10,000 points and b = 500 was stopped after "
+        "400 s of processor time, so a smaller task is shown. ProbCover of scikit-activeml decides ties by the first "
+        "point here, as ours does, so that nothing is random. With b = 500 the goal is reached. With b = 50 it is "
+        "just missed: both look at all pairs of points once, ours at most of them in 49 dimensions. TypiClust is among "
+        "the rules that cluster features. MaxHerding and ProbCover were measured again later than the other rows.",
         "",
         "`falcun` is random, so the picks of two implementations differ; the tests compare the probabilities of the "
         "draws. No package on PyPI known to us has BAIT for classification, so the formula is written out in NumPy. "
