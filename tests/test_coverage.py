@@ -34,6 +34,7 @@ STAGES = {
     "settled at once": {"_FEW": -1, "_JUDGED": 1 << 30},
     "no symmetry": {"_FEW": -1, "coverage_kernels._MANY": 7},
     "compiled loops": {"_FEW": -1, "coverage_loops._MANY": 0},
+    "compiled picks": {"coverage_loops._MANY": 0},
     "kept": {"_FEW": -1, "coverage_kept._PAIRS": 1 << 20, "coverage_kept._WIDTH": 0},
     "kept in small blocks": {
         "_FEW": -1,
@@ -49,7 +50,7 @@ STAGES = {
 
 
 def in_stage(stage, monkeypatch):
-    if stage == "compiled loops":
+    if stage.startswith("compiled"):
         pytest.importorskip("numba")
     else:  # other tests may have loaded the compiled loops
         monkeypatch.setattr(coverage_loops, "_COMPILED", "not there")
@@ -209,6 +210,33 @@ def test_wide_features_that_do_not_fit_are_read_a_few_rows_at_a_time() -> None:
     one, all_ = np.array([7]), np.arange(300)
     np.testing.assert_array_equal(Gaussian(rows).pairs(one, all_), Gaussian(kept).pairs(one, all_))
     assert max(counts) == rows.at_once == 40
+
+
+def test_compiled_loops_make_most_picks_and_the_same(monkeypatch):
+    pytest.importorskip("numba")
+    x, made = pool(900, 5, 4), []
+    options = {"information": False, "filter": 3.0}
+    monkeypatch.setattr(coverage_loops, "_COMPILED", "not there")
+    plain = pw.select(x, 300, "posterior-coverage", **options, evaluation="full")
+    monkeypatch.undo()
+    monkeypatch.setattr(coverage_loops, "_MANY", 0)
+    ahead = coverage.Coverage.ahead
+    monkeypatch.setattr(coverage.Coverage, "ahead", lambda self, n: made.append(ahead(self, n)) or made[-1])
+    for few in (1 << 20, -1):
+        monkeypatch.setattr(coverage, "_FEW", few)
+        made.clear()
+        batch = pw.select(x, 300, "posterior-coverage", **options)
+        assert batch.indices.tolist() == plain.indices.tolist()
+        np.testing.assert_array_equal(batch.scores, plain.scores)
+        assert sum(len(picks) for picks, _ in made) > 150
+
+
+def test_products_of_rows_on_a_grid_are_exact_in_any_order():
+    rows = coverage_kernels.on_grid(torch.from_numpy(unit(features(50, 37))).float()).double().numpy()
+    order = np.random.default_rng(0).permutation(37)
+    products = (rows[:, None] * rows[None]).sum(2)
+    np.testing.assert_array_equal(products, rows @ rows.T)
+    np.testing.assert_array_equal(products, (rows[:, None] * rows[None])[:, :, order].sum(2))
 
 
 def test_a_large_batch_begins_with_a_sample_and_continues_exactly(monkeypatch):
