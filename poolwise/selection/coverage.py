@@ -38,8 +38,8 @@ from poolwise.selection.task import Picks, Task
 
 # How many pairs may be listed: a pair takes 8 bytes, four times that while lists are made.
 _BYTES_PER_PAIR, _MOST_PAIRS = 32, 1 << 26
-# A target gets a list if no larger a share of the candidates would be in it: reading one costs ten times as much as a
-# product of a matrix, per pair.
+# A target gets a list if no larger a share of the candidates would be in it: reading one costs several times as much
+# as a product of a matrix, per pair.
 _SHORT = 0.15
 # With this few pairs, if there is room, everything is listed from the start: 1,000 points that cover each other.
 _FEW = 1 << 20
