@@ -298,8 +298,8 @@ def section(folder: Path) -> list[str]:
         "",
         "Facility location: the packages are given the method's own kernel, ready made; ours begins with predictions. "
         "What the kernel takes is a row of its own, to be added for a comparison from predictions to picks. apricot "
-        "picks the same of up to 5,000 points; of 20,000, two of 1,000 picks are others. The first that differs is number "
-        "167: in the matrix, rounded to float32, the gain of apricot's point is larger by 4e-7 of 6.46, while by the "
+        "picks the same of up to 5,000 points; of 20,000, two of 1,000 picks are others. The first that differs is "
+        "number 167: in the matrix, rounded to float32, the gain of apricot's point is larger by 4e-7 of 6.46, while by the "
         "features it is smaller by 3e-6, and without any rounding by 5e-3. Both batches cover the same in eleven "
         "digits. submodlib picks two others of 5,000 points, the first of them number 399, where both gains are "
         "0.650843561 in the matrix (`python -m benchmarks.coverage_peers`). The rows of 20,000 points were measured "
