@@ -44,8 +44,13 @@ class Deviations:
         divisor = means_n_C.clamp_min(torch.finfo(means_n_C.dtype).tiny)
         return cls((probs_n_K_C / divisor[:, None]).sub_(1), means_n_C)
 
+    @classmethod
+    def room(cls, n: int, K: int, C: int, dtype: torch.dtype) -> "Deviations":
+        """Room for n points, which takes memory only as they are written."""
+        return cls(torch.empty(n, K, C, dtype=dtype), torch.empty(n, C, dtype=dtype))
+
     def __len__(self) -> int:
-        return len(self.means)
+        return self.means.shape[0]
 
     def __getitem__(self, rows: slice) -> "Deviations":
         return Deviations(self.ratios[rows], self.means[rows])
@@ -60,12 +65,6 @@ class Deviations:
         """A single point n times over, without a copy."""
         return Deviations(self.ratios.expand(n, -1, -1), self.means.expand(n, -1))
 
-    def padded(self, capacity: int) -> "Deviations":
-        """The same points with room for more after them."""
-        ratios = self.ratios.new_empty(capacity, *self.ratios.shape[1:])
-        means = self.means.new_empty(capacity, self.means.shape[1])
-        ratios[: len(self)], means[: len(self)] = self.ratios, self.means
-        return Deviations(ratios, means)
 
 
 def _phi(delta: Tensor) -> Tensor:

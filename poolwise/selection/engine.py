@@ -108,18 +108,18 @@ class Greedy:
         if self.evaluation == "full":
             self.refine_all()
             index = int(np.argmax(self.bounds_N))
-            return self._finish(index, float(self.bounds_N[index]), np.flatnonzero(self.alive_N))
+            gain = float(self.bounds_N[index])
+            return self._finish(index, gain, np.flatnonzero(self.bounds_N >= gain - self.objective.slack))
         if self.objective.current:
             index = int(np.argmax(self.bounds_N))
             gain = float(self.bounds_N[index])
             if gain <= self.objective.floor + self.objective.negligible:
                 return int(np.argmax(self.alive_N)), self.objective.floor
             return self._finish(index, gain, np.flatnonzero(self.bounds_N >= gain - self.objective.slack))
-        self._front = self._front[self.alive_N[self._front]]
         block, refined = max(_FIRST_BLOCK, self._last_block // 2), 0
         size = max(_FRONT, len(self.bounds_N) // _ONE_IN)
         while True:
-            index, gain, open_n = self._contest()
+            index, gain, close_n, open_n = self._contest()
             hidden = self._threshold + self.objective.slack >= gain
             if hidden and (len(open_n) == 0 or self.bounds_N[open_n].max() <= self._threshold):
                 if self._beyond <= (floor := self.objective.floor) and (self.bounds_N[self._reserve] <= floor).all():
@@ -128,7 +128,7 @@ class Greedy:
                 size *= 2
             elif len(open_n) == 0:
                 self._last_block = refined
-                return self._finish(index, gain, self._front[self.exact(self._front)])
+                return self._finish(index, gain, close_n)
             else:
                 least = max(gain - self.objective.slack, self._threshold)
                 if len(open_n) > block:
@@ -150,6 +150,7 @@ class Greedy:
         """Make a point the next pick."""
         self.alive_N[index] = False
         self.bounds_N[index] = -np.inf
+        self._front = self._front[self._front != index]
         self._picks += 1
         bounds_N = self.objective.update(index, self.bounds_N)
         if bounds_N is not self.bounds_N:
@@ -163,13 +164,14 @@ class Greedy:
         indices_n, gains_n = self.objective.ahead(count)
         self.alive_N[indices_n] = False
         self._picks += len(indices_n)
+        if len(indices_n):
+            self._front = self._front[self.alive_N[self._front]]
         return indices_n, gains_n
 
-    def _finish(self, index: int, gain: float, known_n: Array) -> tuple[int, float]:
-        """Decide between the leader and the exactly known points that are within rounding of it."""
+    def _finish(self, index: int, gain: float, close_m: Array) -> tuple[int, float]:
+        """Decide between the leader and the exactly known points that are within rounding of it, itself among them."""
         floor, slack = self.objective.floor, self.objective.slack
-        close_m = known_n[self.bounds_N[known_n] >= gain - slack]
-        if gain <= floor or gain == 0 or slack == 0 or (len(close_m) == 1 and gain > floor + slack):
+        if gain <= floor or gain == 0 or slack == 0 or (len(close_m) == 1 and gain > floor + 2 * slack):
             return index, gain
         first, same = _distinct(self.objective.content(close_m))
         judged_m = np.array([self.objective.judge(int(i)) for i in close_m[first]])[same]
@@ -177,20 +179,22 @@ class Greedy:
             return int(np.argmax(self.alive_N)), floor
         return int(close_m[judged_m == judged_m.max()].min()), float(judged_m.max())
 
-    def _contest(self) -> tuple[int, float, Array]:
-        """The leader of the front, its gain, and the challengers.
+    def _contest(self) -> tuple[int, float, Array, Array]:
+        """The leader of the front, its gain, who is as good within rounding, and the challengers.
 
         The leader is the exactly known point with the largest gain, the lowest index on ties. Challengers are not
         exactly known, and could beat the leader or tie with it by a lower index.
         """
         front, values = self._front, self.bounds_N.take(self._front)
-        known = (self._refined_at_N.take(front) == self._picks) | (values <= self.objective.floor)
-        index, gain = -1, -np.inf
-        if known.any():
-            gain = values[known].max()
-            index = int(front[known & (values == gain)].min())
-        could_win = (values > gain - self.objective.slack) | ((values == gain) & (front < index))
-        return index, float(gain), front[could_win & ~known]
+        known = self._refined_at_N.take(front) == self._picks
+        known |= values <= self.objective.floor
+        if not known.any():
+            return -1, -np.inf, front[:0], front
+        gain = float(values[known].max())
+        index = int(front[known & (values == gain)].min())
+        close = values >= gain - self.objective.slack
+        could_win = (close if self.objective.slack > 0 else (values > gain) | (close & (front < index))) & ~known
+        return index, gain, front[close & known], front[could_win]
 
     def _choose_front(self, size: int) -> None:
         """Make the points with the largest bounds the front, and remember the largest bound behind it."""

@@ -73,8 +73,8 @@ class PairwiseRedundancy(GreedyObjective):
         self._seen_N = np.zeros(N, np.int32)  # how many picks the overlap takes into account
         self._order_B = np.empty(task.batch_size, np.int64)
         self._picks = self._order_B[:0]
-        empty = torch.empty(0, K, C, dtype=task.predictions.dtype)
-        self._picked = Deviations(empty, empty[:, 0])
+        self._picked = Deviations.room(task.batch_size, K, C, task.predictions.dtype)
+        self._picked_ratios_B_K_C, self._picked_means_B_C = self._picked.ratios.numpy(), self._picked.means.numpy()
         self._block = max(1, budget.block_rows(C * C * 4, task.memory))
 
     def start(self) -> Array:
@@ -99,14 +99,11 @@ class PairwiseRedundancy(GreedyObjective):
     def add(self, index: int) -> None:
         """Put a point into the batch."""
         count = len(self._picks)
-        if count == len(self._picked):
-            self._picked = self._picked.padded(max(64, 2 * count))
         if self._normalised and not self._self_known_N[index]:
             self._know_self(np.array([index]))
-        slot, store = self._cache.slot(index), self._cache.store
-        # By NumPy, whose calls cost less for so few numbers.
-        self._picked.ratios.numpy()[count] = store.ratios.numpy()[slot]
-        self._picked.means.numpy()[count] = store.means.numpy()[slot]
+        slot = self._cache.slot(index)
+        self._picked_ratios_B_K_C[count] = self._cache.ratios_s_K_C[slot]
+        self._picked_means_B_C[count] = self._cache.means_s_C[slot]
         self._order_B[count] = index
         self._picks = self._order_B[: count + 1]
         self.rows = self._cache.rows_read

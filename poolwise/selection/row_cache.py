@@ -27,8 +27,9 @@ class DeviationCache:
         self._slot_N = np.full(N, -1, np.int32)
         self._point_s = np.full(self._limit, -1, np.int64)  # which point was last written to each slot
         self._next = 0  # the slot that is written to next
-        empty = torch.empty(0, K, C, dtype=predictions.dtype)
-        self.store = Deviations(empty, empty[:, 0])
+        self.store = Deviations.room(self._limit, K, C, predictions.dtype)
+        # The same by NumPy, whose calls cost less for few numbers.
+        self.ratios_s_K_C, self.means_s_C = self.store.ratios.numpy(), self.store.means.numpy()
         self.rows_read = 0
 
     def scan(self, task: Task, kept: int) -> Array:
@@ -60,7 +61,7 @@ class DeviationCache:
         ):
             scores_N[rows] = scores_n.numpy()
             if best_m is not None and deviations is not None:
-                self._put(rows.start + best_m.numpy(), deviations, int(share * N))
+                self._put(rows.start + best_m.numpy(), deviations)
         return scores_N
 
     @property
@@ -93,10 +94,8 @@ class DeviationCache:
         self._put(missing, Deviations.of(self._predictions.rows(missing).probs))
         self.rows_read += len(missing)
 
-    def _put(self, indices_n: Array, rows: Deviations, expected: int = 0) -> None:
+    def _put(self, indices_n: Array, rows: Deviations) -> None:
         place = self._place(len(indices_n))
-        if place.stop > len(self.store):
-            self.store = self.store.padded(min(self._limit, max(place.stop, expected, 2 * len(self.store))))
         slots_n, old_n = np.arange(place.start, place.stop), self._point_s[place]
         self._slot_N[old_n[(old_n >= 0) & (self._slot_N[old_n] == slots_n)]] = -1
         self.store.ratios[place], self.store.means[place] = rows.ratios, rows.means
