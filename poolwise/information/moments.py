@@ -99,7 +99,7 @@ def _fill(result_n_F: Tensor, points: Deviations, layout: Layout) -> None:
     n, K, C = points.ratios.shape
     dtype, order = points.ratios.dtype, layout.order
     count = first_t = entries(K, order)
-    e_n_q_C = torch.matmul(_coordinates(K, dtype), points.ratios)
+    e_n_q_C = torch.matmul(coordinates(K, dtype), points.ratios)
     left, right, place, roots = _places(K, order, dtype)
     if order == LOWEST:
         products_n_q_q = torch.bmm(e_n_q_C * points.means[:, None], e_n_q_C.transpose(1, 2))
@@ -198,7 +198,7 @@ def _polynomials(layout: Layout, dtype: torch.dtype) -> tuple[_Polynomials, _Pol
 
 
 @functools.cache
-def _coordinates(K: int, dtype: torch.dtype) -> Tensor:
+def coordinates(K: int, dtype: torch.dtype) -> Tensor:
     """`[K - 1, K]` from deviations, which average to zero, to coordinates with `Σ_q e_iq e_jq = mean_k d_ik d_jk`."""
     basis = np.linalg.qr(np.column_stack([np.ones(K), np.eye(K)[:, 1:]]))[0]
     return torch.from_numpy(basis[:, 1:].T / np.sqrt(K)).to(dtype)

@@ -10,6 +10,7 @@ predictions are first turned into *deviations* `d_ik(a) = p_ik(a) / p̄_i(a) - 1
 Every term is non-negative and computed to relative precision, at the same cost: a product, a logarithm, a sum.
 """
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,12 +68,29 @@ class Deviations:
 
 
 
-def _phi(delta: Tensor) -> Tensor:
+class _Scratch(threading.local):
+    """Memory of a thread that is used again and again: fresh memory costs as much as the work that is done in it."""
+
+    def __init__(self) -> None:
+        self._flat = torch.empty(2, 0)
+
+    def two(self, n: int, C: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Two tensors `[n, C, C]` of any numbers, at most `_CHUNK` each; the next call may overwrite them."""
+        if self._flat.dtype != dtype or self._flat.shape[1] < n * C * C:
+            self._flat = torch.empty(2, _CHUNK, dtype=dtype)
+        first, second = self._flat[:, : n * C * C].view(2, n, C, C)
+        return first, second
+
+
+_scratch = _Scratch()
+
+
+def _phi(delta: Tensor, out: Tensor | None = None) -> Tensor:
     """`(1 + δ) ln(1 + δ) - δ`, elementwise.
 
     The logarithm takes half of a pair's time. `log1p` is as fast as `log` in PyTorch, and a polynomial is slower.
     """
-    logs = delta.clamp_min(_ALMOST_MINUS_ONE[delta.dtype]).log1p_()
+    logs = torch.clamp_min(delta, _ALMOST_MINUS_ONE[delta.dtype], out=out).log1p_()
     return torch.addcmul(logs, delta, logs, out=logs).sub_(delta)
 
 
@@ -108,19 +126,18 @@ def _possible(point: Deviations) -> tuple[Tensor, Tensor]:
     return (ratios_K_C, means_C) if len(kept) == len(means_C) else (ratios_K_C[:, kept], means_C[kept])
 
 
-def _products(a_n_C_K: Tensor, b_n_K_C: Tensor) -> Tensor:
-    """`[n, C, C]` a product of two matrices for each of n pairs, whose last bits do not depend on the other pairs.
+def _products(a_n_C_K: Tensor, b_n_K_C: Tensor, out_n_C_C: Tensor) -> None:
+    """A product of two matrices for each of n pairs, whose last bits do not depend on the other pairs.
 
     Those of `torch.bmm` do for some shapes (K = 20 and C = 7, for one). NumPy calls a routine for each product, which
     also takes a third less time for ten classes. It may use threads for large ones, so these are done one by one here.
     """
-    n, C, K = a_n_C_K.shape
+    _, C, K = a_n_C_K.shape
     if C * C * K <= _LARGE:
-        return torch.from_numpy(np.matmul(a_n_C_K.numpy(), b_n_K_C.numpy()))
-    products_n_C_C = a_n_C_K.new_empty(n, C, C)
-    for product_C_C, a_C_K, b_K_C in zip(products_n_C_C, a_n_C_K, b_n_K_C, strict=True):
+        np.matmul(a_n_C_K.numpy(), b_n_K_C.numpy(), out=out_n_C_C.numpy())
+        return
+    for product_C_C, a_C_K, b_K_C in zip(out_n_C_C, a_n_C_K, b_n_K_C, strict=True):
         torch.mm(a_C_K, b_K_C, out=product_C_C)
-    return products_n_C_C
 
 
 def aligned(a: Deviations, b: Deviations) -> Tensor:
@@ -129,11 +146,20 @@ def aligned(a: Deviations, b: Deviations) -> Tensor:
     Every pair is a product of its own, of the same shape, so its value does not depend on which other pairs are
     computed with it. Selection relies on that: equal points must have equal gains.
     """
-    if a.means.shape[1] ** 2 > _CHUNK:
-        one_by_one = [_by_classes(a[i : i + 1], b[i : i + 1], a is b) for i in range(len(a))]
-        return torch.stack(one_by_one).clamp_min_(0.0) if one_by_one else a.means.new_empty(0)
-    phi_n_C_C = _phi(_products(a.ratios.transpose(1, 2), b.ratios).div_(a.ratios.shape[1]))
-    return phi_n_C_C.mul_(b.means[:, None, :]).sum(2).mul_(a.means).sum(1).clamp_min_(0.0)
+    n, K, C = a.ratios.shape
+    found_n = a.means.new_empty(n)
+    if C * C > _CHUNK:
+        for i in range(n):
+            found_n[i] = _by_classes(a[i : i + 1], b[i : i + 1], a is b)
+        return found_n.clamp_min_(0.0)
+    rows = _CHUNK // (C * C)
+    for start in range(0, n, rows):
+        part = slice(start, min(start + rows, n))
+        delta_r_C_C, phi_r_C_C = _scratch.two(part.stop - start, C, a.means.dtype)
+        _products(a.ratios[part].transpose(1, 2), b.ratios[part], delta_r_C_C)
+        _phi(delta_r_C_C.div_(K), phi_r_C_C)
+        torch.sum(phi_r_C_C.mul_(b.means[part, None, :]).sum(2).mul_(a.means[part]), 1, out=found_n[part])
+    return found_n.clamp_min_(0.0)
 
 
 def crossed(a: Deviations, b: Deviations) -> Tensor:

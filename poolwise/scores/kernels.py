@@ -30,10 +30,10 @@ def bald(block: Block) -> Tensor:
 
 def bald_of(predictions: Predictions) -> Kernel:
     """The kernel of BALD for a pool: of a large one, one that is compiled. They agree but for rounding."""
-    return DirectKernel(bald, _direct_bald) if math.prod(predictions.shape) >= MANY else bald
+    return DirectKernel(bald, direct_bald) if math.prod(predictions.shape) >= MANY else bald
 
 
-def _direct_bald(log_probs_n_K_C: Tensor) -> Tensor | None:
+def direct_bald(log_probs_n_K_C: Tensor) -> Tensor | None:
     """`[n]` BALD scores in one pass; None without Numba, and if the samples are not normalised."""
     try:
         from poolwise.information.compiled import member_sums

@@ -11,19 +11,13 @@ A point climbs a ladder, and drops out as soon as its bound cannot win:
 A lower bound of a pair is an upper bound of the gain, which is what the engine needs.
 """
 
-import importlib
-import math
-import sys
-from types import ModuleType
-
 import numpy as np
-import torch
 
 from poolwise.arrays import Array
 from poolwise.information import moments
 from poolwise.information.moments import Layout
-from poolwise.scores import kernels
 from poolwise.selection.moment_table import MomentTable
+from poolwise.selection.raced_redundancy import RacedRedundancy, compiled_loops
 from poolwise.selection.redundancy import Pairs, PairwiseRedundancy, Redundancy
 from poolwise.selection.task import Task
 
@@ -38,9 +32,6 @@ _INSERTED = 512
 _CHEAP_SELF = 1024
 # Upper bounds may be in float32: this undoes the rounding of their scale.
 _ROUND_DOWN = 1 - 2.0**-20
-# With this many picks compiled loops save more time than they take to load, which is half a second.
-_MANY_PICKS = 300
-_COMPILED = "poolwise.selection.bounded_compiled"
 
 
 class BoundedRedundancy(PairwiseRedundancy):
@@ -56,7 +47,6 @@ class BoundedRedundancy(PairwiseRedundancy):
         self._compared_N = np.full(N, -1, np.int32)  # the last pick that a point was compared with
         self._step = max(1, _STEP // (C * C))
         self._dear = C * C > _CHEAP_SELF
-        self._loops = _loops(task, self._layout.order) if not self._dear else None
 
     def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
         """Exact gains, with pairs that could matter only."""
@@ -70,6 +60,7 @@ class BoundedRedundancy(PairwiseRedundancy):
     def update(self, index: int, bounds_N: Array) -> Array:
         """Put a point into the batch, and lower the bounds of the points in the table."""
         self.add(index)
+        self._know_self(self._picks[-1:])
         if len(self._picks) == self.task.batch_size:
             return bounds_N
         table = self._table
@@ -86,8 +77,6 @@ class BoundedRedundancy(PairwiseRedundancy):
         if len(self._picks) == 0:
             return indices_n, self._bald_N[indices_n], np.ones(len(indices_n), bool)
         race = np.ndim(least) == 0
-        if race and self._loops is not None:
-            return self._race(self._loops, indices_n, bounds_n, float(least))
         order_n = np.argsort(-bounds_n)[: self._limit]
         points_n, bounds_n = indices_n[order_n], bounds_n[order_n]
         least_n = np.full(len(points_n), least) if race else np.asarray(least)[order_n]
@@ -130,44 +119,6 @@ class BoundedRedundancy(PairwiseRedundancy):
         found_n = np.concatenate([points_n[:known], others])
         bounds = np.concatenate([bounds_n[:known], self._ceilings(others)])
         return found_n, bounds, np.concatenate([exact_n[:known], np.zeros(len(others), bool)])
-
-    def _race(
-        self, loops: ModuleType, indices_n: Array, bounds_n: Array, least: float
-    ) -> tuple[Array, Array, Array]:
-        """The contest of points for the next pick, compiled."""
-        order_n = np.argsort(-bounds_n)[: self._limit]
-        points_n, bounds_n, exact_n = indices_n[order_n], bounds_n[order_n], np.zeros(len(order_n), bool)
-        table, cache, known = self._table, self._cache, 0
-        while known == 0 or (known < len(points_n) and bounds_n[known] >= least):
-            new = slice(known, min(len(points_n), known + max(_INSERTED, known)))
-            self._insert(points_n[new], points_n, ahead=True)
-            looked_at, least, pairs = loops.race(
-                points_n[new],
-                bounds_n[new],
-                exact_n[new],
-                least,
-                self.slack,
-                self._normalised,
-                self._bald_N,
-                self._self_N,
-                self._overlap_N,
-                self._seen_N,
-                self._compared_N,
-                table.row_N[points_n[new]],
-                table.features_r_F,
-                table.probes_B_F,
-                cache.slots(points_n[new]),
-                cache.ratios_s_K_C,
-                cache.means_s_C,
-                self._picks,
-                self._picked_ratios_B_K_C,
-                self._picked_means_B_C,
-            )
-            self.pairs += pairs
-            known += looked_at
-            if known < new.stop:
-                break
-        return points_n[:known], bounds_n[:known], exact_n[:known]
 
     def _meet(self, points_m: Array) -> bool:
         """Compute `I_ii` where it is not known; whether the points can go on at once, without new bounds."""
@@ -265,22 +216,22 @@ class BoundedRedundancy(PairwiseRedundancy):
         return np.minimum(gains_n, self._gains(self._bald_N[indices_n], lower_n)) + self.slack
 
 
-def lbb_objective(task: Task, redundancy: Redundancy, pairs: Pairs) -> PairwiseRedundancy:
-    """The gains of LBB, with bounds from moments where they pay."""
+def lbb_objective(task: Task, redundancy: Redundancy, pairs: Pairs, *, greedy: bool = True) -> PairwiseRedundancy:
+    """The gains of LBB, with bounds from moments where they pay.
+
+    Args:
+        task: what to choose from.
+        redundancy: how pairs are put together.
+        pairs: how often each is counted.
+        greedy: whether the largest gain is picked, so that the last digits of others decide nothing.
+    """
     _, K, C = task.predictions.shape
-    bounded = redundancy in ("normalised", "max") and pays(K, C)
-    return (BoundedRedundancy if bounded else PairwiseRedundancy)(task, redundancy, pairs)
-
-
-def _loops(task: Task, order: int) -> ModuleType | None:
-    """Compiled loops, where they are worth loading and Numba is installed."""
-    many = task.batch_size >= _MANY_PICKS or math.prod(task.predictions.shape) >= kernels.MANY
-    if task.predictions.dtype == torch.float32 and order == moments.LOWEST and (many or _COMPILED in sys.modules):
-        try:
-            return importlib.import_module(_COMPILED)
-        except ImportError:  # no Numba, or one that does not suit NumPy
-            return None
-    return None
+    if redundancy not in ("normalised", "max") or not pays(K, C):
+        return PairwiseRedundancy(task, redundancy, pairs)
+    loops = compiled_loops(task) if greedy and order(K, C) == moments.LOWEST else None
+    if loops is None:
+        return BoundedRedundancy(task, redundancy, pairs)
+    return RacedRedundancy(task, redundancy, pairs, loops)
 
 
 def order(K: int, C: int) -> int:

@@ -36,7 +36,7 @@ def power_lbb(
     """Draw the batch (see `power_sampling` for how the draws are exact and lazy)."""
     check_alpha("power-lbb", alpha)
     return sample_by_power(
-        lbb_objective(task, redundancy, pairs),
+        lbb_objective(task, redundancy, pairs, greedy=False),
         task.batch_size,
         alpha,
         task.generator("race"),

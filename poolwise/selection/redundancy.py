@@ -99,8 +99,6 @@ class PairwiseRedundancy(GreedyObjective):
     def add(self, index: int) -> None:
         """Put a point into the batch."""
         count = len(self._picks)
-        if self._normalised and not self._self_known_N[index]:
-            self._know_self(np.array([index]))
         slot = self._cache.slot(index)
         self._picked_ratios_B_K_C[count] = self._cache.ratios_s_K_C[slot]
         self._picked_means_B_C[count] = self._cache.means_s_C[slot]
@@ -119,6 +117,7 @@ class PairwiseRedundancy(GreedyObjective):
         if count == 0:
             return float(self._bounds(one)[0])
         self._know_self(one)
+        self._know_self(self._picks)
         overlap_t = self._evaluate(np.full(count, index), np.arange(count))
         return float(self._gains(self._bald_N[one], self._combine.reduce(overlap_t, keepdims=True))[0])
 
@@ -156,6 +155,7 @@ class PairwiseRedundancy(GreedyObjective):
 
     def _compare_block(self, indices_n: Array, counts_n: Array) -> None:
         self._know_self(indices_n)
+        self._know_self(self._picks)
         starts_n = np.cumsum(counts_n) - counts_n
         points_p = np.repeat(indices_n, counts_n)
         pick_p = np.arange(len(points_p)) - np.repeat(starts_n - self._seen_N[indices_n], counts_n)

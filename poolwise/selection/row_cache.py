@@ -1,5 +1,7 @@
 """Rows of the pool that an objective keeps coming back to, kept in working form."""
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -8,6 +10,7 @@ from poolwise.arrays import Array
 from poolwise.information import entropies
 from poolwise.information.pairs import Deviations
 from poolwise.predictions import Block, Predictions
+from poolwise.predictions.passes import DirectKernel
 from poolwise.scores import kernels
 from poolwise.selection.task import Task
 
@@ -48,20 +51,29 @@ class DeviationCache:
         share = min(kept, 3 * self._limit // 4) / N
         scores_N = np.empty(N)
 
-        def work(block: Block) -> tuple[Tensor, Tensor | None, Deviations | None]:
-            count = int(share * len(block.probs))
-            if count == 0:
-                return kernels.bald(block), None, None
+        def best(scores_n: Tensor) -> Tensor:
+            return scores_n.topk(int(share * len(scores_n)), sorted=False).indices
+
+        def work(block: Block) -> tuple[Tensor, Tensor, Deviations]:
             scores_n = entropies.bald(block.log_probs, block.probs)  # without overwriting the probabilities
-            best_m = scores_n.topk(count, sorted=False).indices
+            best_m = best(scores_n)
             return scores_n, best_m, Deviations.of(block.probs[best_m])
 
+        def direct(log_probs_n_K_C: Tensor) -> tuple[Tensor, Tensor, Deviations] | None:
+            scores_n = kernels.direct_bald(log_probs_n_K_C)
+            if scores_n is None:
+                return None
+            best_m = best(scores_n)
+            rows = Block.empty(len(best_m), *log_probs_n_K_C.shape[1:], log_probs_n_K_C.dtype)
+            rows.fill(log_probs_n_K_C[best_m], "log-probs", None)
+            return scores_n, best_m, Deviations.of(rows.probs)
+
+        large = math.prod(self._predictions.shape) >= kernels.MANY
         for rows, (scores_n, best_m, deviations) in self._predictions.scan(
-            work, task.memory, task.report, "scoring the pool"
+            DirectKernel(work, direct) if large else work, task.memory, task.report, "scoring the pool"
         ):
             scores_N[rows] = scores_n.numpy()
-            if best_m is not None and deviations is not None:
-                self._put(rows.start + best_m.numpy(), deviations)
+            self._put(rows.start + best_m.numpy(), deviations)
         return scores_N
 
     @property
@@ -76,6 +88,11 @@ class DeviationCache:
             self._read(indices_n, np.unique(indices_n[slots_n < 0]))
             slots_n = self._slot_N[indices_n]
         return slots_n
+
+    def has(self, indices_n: Array) -> Array:
+        """`[n]` whether the points can be had without reading."""
+        found_n: Array = self._slot_N[indices_n] >= 0
+        return found_n
 
     def slot(self, index: int) -> int:
         """Where one point stands in `store`."""

@@ -1,8 +1,9 @@
-"""The race of `bounded_redundancy` for the next pick, compiled: with few classes, calls take longer than pairs.
+"""The race of points for the next pick of LBB, compiled: with few classes, calls take longer than pairs.
 
-Here every point is a step of its own. First it is compared with its most redundant pick. Then it waits until no bound
-is above its own, and is compared with the other picks that could matter, until it drops out or its gain is known. The
-gains are rounded differently than elsewhere, which decides nothing: points that are so close are judged by the engine.
+First a point is compared with its most redundant pick, as bounds from moments tell (see `information.moments`). Then it
+waits until no bound is above its own, and is compared with the other picks that could matter, until it drops out or its
+gain is known. Gains are rounded differently than elsewhere, which decides nothing: the engine judges points that are so
+close again, each alone.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from poolwise.arrays import Array
 from poolwise.compiling import compiled
 
-_0, _1, _HALF = np.float32(0), np.float32(1), np.float32(0.5)
+_0, _1, _HALF, _ROOT_2 = np.float32(0), np.float32(1), np.float32(0.5), np.float32(2**0.5)
 # ln(2^n (1 + f)) = n ln(2) + f - f²/2 + f³ (a + b f + ... + i f⁸) to 3e-9, with 1 + f from sqrt(1/2) to sqrt(2): the
 # polynomial agrees with the logarithm at Chebyshev's points.
 _LN2 = np.float32(0.6931471805599453)
@@ -38,15 +39,14 @@ def race(
     overlap_N: Array,
     seen_N: Array,
     compared_N: Array,
-    rows_n: Array,
-    features_r_F: Array,
-    probes_t_F: Array,
     slots_n: Array,
     ratios_s_K_C: Array,
     means_s_C: Array,
     picks_t: Array,
-    picked_ratios_t_K_C: Array,
-    picked_means_t_C: Array,
+    picked_ratios_B_K_C: Array,
+    picked_means_B_C: Array,
+    probes_F_B: Array,
+    coordinates_q_K: Array,
 ) -> tuple[int, float, int]:
     """Compare points with picks until it is clear which has the largest gain.
 
@@ -58,24 +58,24 @@ def race(
         slack: how far rounding may move a gain.
         normalised: whether overlaps are correlations.
         bald_N: information of each point.
-        self_N: `I_ii`.
+        self_N: `I_ii`, which is computed where it is -1; of picks it must be known.
         overlap_N: the largest overlap with a pick so far; this and the next two are kept up to date.
         seen_N: how many of the first picks the overlap takes into account.
         compared_N: one more pick that it takes into account.
-        rows_n: where the points are in the next array.
-        features_r_F: moments.
-        probes_t_F: what they are multiplied with, by pick.
         slots_n: where the points are in the next two arrays.
         ratios_s_K_C: deviations.
         means_s_C: averaged predictions.
         picks_t: the picks.
-        picked_ratios_t_K_C: their deviations.
-        picked_means_t_C: their averaged predictions.
+        picked_ratios_B_K_C: their deviations.
+        picked_means_B_C: their averaged predictions.
+        probes_F_B: what moments of points are multiplied with to bound their pairs, by pick.
+        coordinates_q_K: see `features`.
     Returns:
         How many of the points were looked at, the new `least`, and how many pairs were computed.
     """
     count, C = len(picks_t), means_s_C.shape[1]
-    upper_t, scratch = np.empty(count, np.float32), np.empty((4, C * C), np.float32)
+    features_F, upper_t = np.empty(len(probes_F_B), np.float32), np.empty(count, np.float32)
+    scratch = np.empty((4, C * C), np.float32)
     waiting, waits, known, pairs = np.empty(len(points_n), np.int64), 0, 0, 0
     while True:
         place, waits = _foremost(waiting[:waits], bounds_n, least)
@@ -93,9 +93,12 @@ def race(
             known += 1
         point = points_n[n]
         ratios_K_C, means_C = ratios_s_K_C[slots_n[n]], means_s_C[slots_n[n]]
+        if normalised and self_N[point] < 0:
+            self_N[point], pairs = _pair(ratios_K_C, means_C, ratios_K_C, means_C, scratch), pairs + 1
         bald, overlap, t = bald_N[point], overlap_N[point], seen_N[point]
         root, weight, most = (np.sqrt(self_N[point]), bald, 1.0) if normalised else (1.0, 1.0, bald)
-        suspect = _bound(features_r_F[rows_n[n]], probes_t_F, t, compared_N[point], upper_t)
+        features(ratios_K_C, means_C, coordinates_q_K, features_F)
+        suspect = _bound(features_F, probes_F_B, t, compared_N[point], upper_t)
         alone = not whole
         while t < count:
             # Alone, the suspect comes first; then it is seen which of the other picks could matter at all.
@@ -104,11 +107,12 @@ def race(
                 if not (alone or whole) or bald - weight * overlap + slack < least:
                     break
                 pick, pairs = picks_t[other], pairs + 1
-                value = _pair(ratios_K_C, means_C, picked_ratios_t_K_C[other], picked_means_t_C[other], scratch)
+                value = _pair(ratios_K_C, means_C, picked_ratios_B_K_C[other], picked_means_B_C[other], scratch)
                 if normalised:
                     scale = root * np.sqrt(self_N[pick])
-                    value = value / scale if scale > 0 else 0.0
-                overlap = max(overlap, min(value, most if normalised else min(most, bald_N[pick])))
+                    overlap = max(overlap, min(value / scale, most) if scale > 0 else 0.0)
+                else:
+                    overlap = max(overlap, min(value, most, bald_N[pick]))
             if alone:
                 compared_N[point], upper_t[suspect], alone = suspect, _0, False
             else:
@@ -122,6 +126,43 @@ def race(
             bounds_n[n] = min(bounds_n[n], gain + slack)
             waiting[waits] = n
             waits += 1
+
+
+@compiled
+def information(ratios_K_C: Array, means_C: Array) -> float:
+    """`I_ii` of one point, from its deviations and its averaged prediction."""
+    return _pair(ratios_K_C, means_C, ratios_K_C, means_C, np.empty((4, len(means_C) ** 2), np.float32))
+
+
+@compiled
+def features(ratios_K_C: Array, means_C: Array, coordinates_q_K: Array, out_F: Array) -> None:
+    """Moments of second order of one point (see `information.moments.Layout`).
+
+    Args:
+        ratios_K_C: its deviations.
+        means_C: its averaged prediction.
+        coordinates_q_K: from deviations to coordinates.
+        out_F: where they are put.
+    """
+    (K, C), Q = ratios_K_C.shape, len(coordinates_q_K)
+    e_q_C, f = np.zeros((Q, C), np.float32), 0
+    for q in range(Q):
+        for k in range(K):
+            factor = coordinates_q_K[q, k]
+            for c in range(C):
+                e_q_C[q, c] += factor * ratios_K_C[k, c]
+    weighted_C, squares = np.empty(C, np.float32), _0
+    for q in range(Q):
+        for c in range(C):
+            weighted_C[c] = e_q_C[q, c] * means_C[c]
+        for r in range(q, Q):
+            product = _0
+            for c in range(C):
+                product += weighted_C[c] * e_q_C[r, c]
+            squares += product if r == q else _0
+            out_F[f] = product if r == q else product * _ROOT_2
+            f += 1
+    out_F[f], out_F[f + 1] = squares, np.sqrt(squares)
 
 
 @compiled
@@ -139,17 +180,27 @@ def _foremost(waiting: Array, bounds_n: Array, least: float) -> tuple[int, int]:
 
 
 @compiled
-def _bound(features_F: Array, probes_t_F: Array, seen: int, compared: int, upper_t: Array) -> int:
-    """Bound the pairs of a point with picks from above, but for those that are taken into account; the largest."""
-    suspect = seen
-    for t in range(seen, len(upper_t)):
-        upper = _0
-        for f in range(len(features_F)):
-            upper += features_F[f] * probes_t_F[t, f]
-        upper_t[t] = _0 if t == compared else upper
-        if upper_t[t] > upper_t[suspect]:
-            suspect = t
-    return suspect
+def _bound(features_F: Array, probes_F_B: Array, seen: int, compared: int, upper_t: Array) -> int:
+    """Bound the pairs of a point with picks from above, but for those that it has seen; which is the largest."""
+    rest, count, suspect = len(features_F) % 4, len(upper_t), 0
+    upper_u = upper_t[seen:]  # loops that begin with 0 are vectorised
+    upper_u[:] = _0
+    for f in range(rest):
+        factor, probes_u = features_F[f], probes_F_B[f, seen:count]
+        for u in range(len(upper_u)):
+            upper_u[u] += factor * probes_u[u]
+    for f in range(rest, len(features_F), 4):
+        i, j, k, m = features_F[f], features_F[f + 1], features_F[f + 2], features_F[f + 3]
+        i_u, j_u = probes_F_B[f, seen:count], probes_F_B[f + 1, seen:count]
+        k_u, m_u = probes_F_B[f + 2, seen:count], probes_F_B[f + 3, seen:count]
+        for u in range(len(upper_u)):
+            upper_u[u] += (i * i_u[u] + j * j_u[u]) + (k * k_u[u] + m * m_u[u])
+    if seen <= compared:
+        upper_t[compared] = _0
+    for u in range(len(upper_u)):
+        if upper_u[u] > upper_u[suspect]:
+            suspect = u
+    return seen + suspect
 
 
 @compiled
