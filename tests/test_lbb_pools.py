@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import poolwise as pw
-from poolwise.selection import bounded_redundancy
+from poolwise.selection import bounded_redundancy, raced_redundancy
 
 LONG = os.environ.get("POOLWISE_LONG") == "1"
 # Sizes around every change of form: K = 6 and 7 (fifth order), 11 and 12 (fourth), 32 and 33 classes (`I_ii` bounded).
@@ -74,6 +74,7 @@ def test_picks_are_those_of_full_evaluation(seed, monkeypatch):
     pool, batch = adversarial(seed)
     _, K, C = pool.shape
     draw = np.random.default_rng([seed, 1])
+    monkeypatch.setattr(raced_redundancy, "_MANY_PICKS", 10**9)
     if seed % 5:  # with bounds even where they cost more than they save, of any order
         monkeypatch.setattr(bounded_redundancy, "pays", lambda K, C: K >= 2)
         highest = int(draw.integers(2, 6 if K <= 7 else 4))
@@ -97,6 +98,45 @@ def test_picks_are_those_of_full_evaluation(seed, monkeypatch):
             )
             np.testing.assert_array_equal(lazy.indices, full.indices)
             np.testing.assert_allclose(lazy.scores, full.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(300 if LONG else 18))
+def test_a_compiled_race_has_the_winners_of_full_evaluation(seed, monkeypatch):
+    pytest.importorskip("numba")
+    pool, batch = adversarial(seed)
+    pool = pool.astype("float32" if pool.dtype == np.float64 else pool.dtype)
+    _, K, C = pool.shape
+    monkeypatch.setattr(bounded_redundancy, "pays", lambda K, C: K >= 2)
+    monkeypatch.setattr(bounded_redundancy, "order", lambda K, C: 2)
+    monkeypatch.setattr(raced_redundancy, "_MANY_PICKS", 0)
+    if seed % 3 == 1:  # with few points looked at together
+        monkeypatch.setattr(raced_redundancy, "_READ", 3)
+    raced = []
+    update = raced_redundancy.RacedRedundancy.update
+    monkeypatch.setattr(
+        raced_redundancy.RacedRedundancy, "update", lambda *args: (raced.append(args[1]), update(*args))[1]
+    )
+    memory = "1GB" if seed % 3 else int(np.random.default_rng([seed, 1]).integers(8, 64)) * 4 * (K + 2) * C * 4
+    redundancy = ("normalised", "max")[seed % 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pw.SaturationWarning)
+        lazy, full = (
+            pw.select(pool, batch, "lbb", evaluation=evaluation, information=False, memory=m, redundancy=redundancy)
+            for evaluation, m in (("lazy", memory), ("full", "1GB"))
+        )
+    assert (len(raced) == 2 * batch) == (K >= 2)
+    np.testing.assert_array_equal(lazy.indices, full.indices)
+    np.testing.assert_allclose(lazy.scores, full.scores, atol=1e-5)
+
+
+def test_without_numba_many_picks_are_found_without_the_compiled_race(monkeypatch):
+    pool, batch = adversarial(10)
+    monkeypatch.setattr(raced_redundancy, "_MANY_PICKS", 0)
+    found = []
+    for name in (raced_redundancy._COMPILED, "not.there"):
+        monkeypatch.setattr(raced_redundancy, "_COMPILED", name)
+        found.append(pw.select(pool.astype("float32"), batch, "lbb", information=False))
+    np.testing.assert_array_equal(found[0].indices, found[1].indices)
 
 
 def test_lower_bounds_wait_for_the_information_of_a_point_with_itself(monkeypatch):

@@ -67,7 +67,6 @@ class Deviations:
         return Deviations(self.ratios.expand(n, -1, -1), self.means.expand(n, -1))
 
 
-
 class _Scratch(threading.local):
     """Memory of a thread that is used again and again: fresh memory costs as much as the work that is done in it."""
 

@@ -58,10 +58,10 @@ def race(
         slack: how far rounding may move a gain.
         normalised: whether overlaps are correlations.
         bald_N: information of each point.
-        self_N: `I_ii`, which is computed where it is -1; of picks it must be known.
+        self_N: `I_ii`, which is computed where it is 0; of picks it must be known.
         overlap_N: the largest overlap with a pick so far; this and the next two are kept up to date.
         seen_N: how many of the first picks the overlap takes into account.
-        compared_N: one more pick that it takes into account.
+        compared_N: one more pick that it takes into account, counted from 1; 0 is none.
         slots_n: where the points are in the next two arrays.
         ratios_s_K_C: deviations.
         means_s_C: averaged predictions.
@@ -93,12 +93,12 @@ def race(
             known += 1
         point = points_n[n]
         ratios_K_C, means_C = ratios_s_K_C[slots_n[n]], means_s_C[slots_n[n]]
-        if normalised and self_N[point] < 0:
-            self_N[point], pairs = _pair(ratios_K_C, means_C, ratios_K_C, means_C, scratch), pairs + 1
+        if normalised and self_N[point] == 0:
+            self_N[point], pairs = pair(ratios_K_C, means_C, ratios_K_C, means_C, scratch), pairs + 1
         bald, overlap, t = bald_N[point], overlap_N[point], seen_N[point]
         root, weight, most = (np.sqrt(self_N[point]), bald, 1.0) if normalised else (1.0, 1.0, bald)
         features(ratios_K_C, means_C, coordinates_q_K, features_F)
-        suspect = _bound(features_F, probes_F_B, t, compared_N[point], upper_t)
+        suspect = _bound(features_F, probes_F_B, t, compared_N[point] - 1, upper_t)
         alone = not whole
         while t < count:
             # Alone, the suspect comes first; then it is seen which of the other picks could matter at all.
@@ -107,14 +107,14 @@ def race(
                 if not (alone or whole) or bald - weight * overlap + slack < least:
                     break
                 pick, pairs = picks_t[other], pairs + 1
-                value = _pair(ratios_K_C, means_C, picked_ratios_B_K_C[other], picked_means_B_C[other], scratch)
+                value = pair(ratios_K_C, means_C, picked_ratios_B_K_C[other], picked_means_B_C[other], scratch)
                 if normalised:
                     scale = root * np.sqrt(self_N[pick])
                     overlap = max(overlap, min(value / scale, most) if scale > 0 else 0.0)
                 else:
                     overlap = max(overlap, min(value, most, bald_N[pick]))
             if alone:
-                compared_N[point], upper_t[suspect], alone = suspect, _0, False
+                compared_N[point], upper_t[suspect], alone = suspect + 1, _0, False
             else:
                 t += 1
         overlap_N[point], seen_N[point] = overlap, t
@@ -126,12 +126,6 @@ def race(
             bounds_n[n] = min(bounds_n[n], gain + slack)
             waiting[waits] = n
             waits += 1
-
-
-@compiled
-def information(ratios_K_C: Array, means_C: Array) -> float:
-    """`I_ii` of one point, from its deviations and its averaged prediction."""
-    return _pair(ratios_K_C, means_C, ratios_K_C, means_C, np.empty((4, len(means_C) ** 2), np.float32))
 
 
 @compiled
@@ -204,10 +198,18 @@ def _bound(features_F: Array, probes_F_B: Array, seen: int, compared: int, upper
 
 
 @compiled
-def _pair(a_K_C: Array, a_C: Array, b_K_C: Array, b_C: Array, scratch: Array) -> float:
-    """The information between two points (see `pairs`): `φ(δ) = u ln(u) - (u - 1)` with `u = 1 + δ`.
+def pair(a_K_C: Array, a_C: Array, b_K_C: Array, b_C: Array, scratch: Array) -> float:
+    """The information between two points (see `information.pairs`): `φ(δ) = u ln(u) - (u - 1)` with `u = 1 + δ`.
 
-    A rounding of u moves φ by one of δ only. Sums may be reordered within a loop, so u and u - 1 are put into memory.
+    A rounding of u moves φ by no more than one of δ would. Within a loop, sums may be reordered, and the difference u - 1
+    be lost. So there are several loops.
+
+    Args:
+        a_K_C: deviations of one point.
+        a_C: its averaged prediction.
+        b_K_C: deviations of the other.
+        b_C: its averaged prediction.
+        scratch: `[4, C * C]` numbers that are overwritten.
     """
     K, C = a_K_C.shape
     sums, rests, shifts, parts = scratch[0], scratch[1], scratch[2], scratch[3]
@@ -239,4 +241,4 @@ def _pair(a_K_C: Array, a_C: Array, b_K_C: Array, b_C: Array, scratch: Array) ->
         for b in range(C):
             sum_b += rests[a * C + b] * b_C[b]
         total += sum_b * a_C[a]
-    return max(total, _0)
+    return float(max(total, _0))

@@ -2,7 +2,6 @@
 
 import importlib
 import math
-import sys
 from types import ModuleType
 
 import numpy as np
@@ -16,7 +15,7 @@ from poolwise.selection.redundancy import Pairs, PairwiseRedundancy, Redundancy
 from poolwise.selection.task import Task
 
 # With this many picks compiled loops save more time than they take to load, which is most of a second.
-_MANY_PICKS = 2000
+_MANY_PICKS = 800
 # This many points are looked at and read at a time, and at least as many as in all the times before.
 _READ = 512
 _COMPILED = "poolwise.selection.raced_compiled"
@@ -43,8 +42,8 @@ class RacedRedundancy(PairwiseRedundancy):
         self._coordinates_q_K = moments.coordinates(K, dtype).numpy()
         self._weights_F = moments.linear(layout, dtype).numpy()
         self._probes_F_B = np.empty((layout.width, task.batch_size), self._weights_F.dtype)
-        self._compared_N = np.full(N, -1, np.int32)  # the last pick that a point was compared with
-        self._raced_self_N = np.full(N, -1, np.float32)  # `I_ii` as the loops round it, or -1
+        self._compared_N = np.zeros(N, np.int32)  # the last pick that a point was compared with, counted from 1
+        self._raced_self_N = np.zeros(N, np.float32)  # `I_ii` as the loops round it, or 0
         self._expected = np.empty(0, np.int64)
 
     def expect(self, indices_n: Array) -> None:
@@ -58,8 +57,9 @@ class RacedRedundancy(PairwiseRedundancy):
         ratios_K_C, means_C = self._picked_ratios_B_K_C[count], self._picked_means_B_C[count]
         features_F = np.empty_like(self._weights_F)
         self._loops.features(ratios_K_C, means_C, self._coordinates_q_K, features_F)
-        if self._normalised and self._raced_self_N[index] < 0:
-            self._raced_self_N[index] = self._loops.information(ratios_K_C, means_C)
+        if self._normalised and self._raced_self_N[index] == 0:
+            scratch = np.empty((4, len(means_C) ** 2), np.float32)
+            self._raced_self_N[index] = self._loops.pair(ratios_K_C, means_C, ratios_K_C, means_C, scratch)
         self_ = float(self._raced_self_N[index]) if self._normalised else 1.0
         scale = np.float32(self_**-0.5 if self_ > 0 else 0.0)
         self._probes_F_B[:, count] = features_F * (self._weights_F * scale)
@@ -113,7 +113,7 @@ class RacedRedundancy(PairwiseRedundancy):
 def compiled_loops(task: Task) -> ModuleType | None:
     """The compiled loops, where they are worth loading and Numba is installed."""
     many = task.batch_size >= _MANY_PICKS or math.prod(task.predictions.shape) >= kernels.MANY
-    if task.predictions.dtype == torch.float32 and (many or _COMPILED in sys.modules):
+    if many and task.predictions.dtype == torch.float32:
         try:
             return importlib.import_module(_COMPILED)
         except ImportError:  # no Numba, or one that does not suit NumPy

@@ -81,7 +81,9 @@ class PairwiseRedundancy(GreedyObjective):
         """BALD scores: the gains given no picks."""
         kept = _KEPT * self.task.batch_size if self.task.predictions.on_disk else 0
         self._bald_N = self._cache.scan(self.task, kept)
-        return self._gains(self._bald_N, self._overlap_N)
+        gains_N = self._bald_N.copy()
+        gains_N[gains_N <= self.slack] = 0.0
+        return gains_N
 
     def refine(self, indices_n: Array) -> tuple[Array, Array, Array]:
         """Compare each point with a few more picks, the more the more it has seen."""

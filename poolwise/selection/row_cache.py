@@ -47,7 +47,7 @@ class DeviationCache:
         """
         if kept == 0:
             return task.scores(kernels.bald)
-        N = len(self._predictions)
+        N, K, C = self._predictions.shape
         share = min(kept, 3 * self._limit // 4) / N
         scores_N = np.empty(N)
 
@@ -64,7 +64,7 @@ class DeviationCache:
             if scores_n is None:
                 return None
             best_m = best(scores_n)
-            rows = Block.empty(len(best_m), *log_probs_n_K_C.shape[1:], log_probs_n_K_C.dtype)
+            rows = Block.empty(len(best_m), K, C, log_probs_n_K_C.dtype)
             rows.fill(log_probs_n_K_C[best_m], "log-probs", None)
             return scores_n, best_m, Deviations.of(rows.probs)
 
