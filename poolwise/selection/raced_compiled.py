@@ -99,12 +99,13 @@ def race(
         root, weight, most = (np.sqrt(self_N[point]), bald, 1.0) if normalised else (1.0, 1.0, bald)
         features(ratios_K_C, means_C, coordinates_q_K, features_F)
         suspect = _bound(features_F, probes_F_B, t, compared_N[point] - 1, upper_t)
-        alone = not whole
+        # A bound is computed once, and compared as it is kept: two ways to compute it could round differently.
+        bound, alone = bounds_n[n], not whole
         while t < count:
             # Alone, the suspect comes first; then it is seen which of the other picks could matter at all.
             other = suspect if alone else t
             if upper_t[other] > overlap * root * _ROUND_DOWN:
-                if not (alone or whole) or bald - weight * overlap + slack < least:
+                if not (alone or whole) or bound < least:
                     break
                 pick, pairs = picks_t[other], pairs + 1
                 value = pair(ratios_K_C, means_C, picked_ratios_B_K_C[other], picked_means_B_C[other], scratch)
@@ -113,17 +114,18 @@ def race(
                     overlap = max(overlap, min(value / scale, most) if scale > 0 else 0.0)
                 else:
                     overlap = max(overlap, min(value, most, bald_N[pick]))
+                bound = min(bound, bald - weight * overlap + slack)
             if alone:
                 compared_N[point], upper_t[suspect], alone = suspect + 1, _0, False
             else:
                 t += 1
         overlap_N[point], seen_N[point] = overlap, t
-        gain = bald - weight * overlap
         if t == count:
+            gain = bald - weight * overlap
             bounds_n[n], exact_n[n] = gain if gain > slack / 2 else 0.0, True
             least = max(least, bounds_n[n] - slack)
         else:
-            bounds_n[n] = min(bounds_n[n], gain + slack)
+            bounds_n[n] = bound
             waiting[waits] = n
             waits += 1
 
