@@ -176,6 +176,7 @@ class Greedy:
         first, same = _distinct(self.objective.content(close_m))
         judged_m = np.array([self.objective.judge(int(i)) for i in close_m[first]])[same]
         if judged_m.max() <= floor:  # then so is every other gain
+            self.bounds_N[close_m] = floor  # or they would be judged again at every pick
             return int(np.argmax(self.alive_N)), floor
         return int(close_m[judged_m == judged_m.max()].min()), float(judged_m.max())
 
