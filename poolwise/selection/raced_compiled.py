@@ -203,8 +203,8 @@ def _bound(features_F: Array, probes_F_B: Array, seen: int, compared: int, upper
 def pair(a_K_C: Array, a_C: Array, b_K_C: Array, b_C: Array, scratch: Array) -> float:
     """The information between two points (see `information.pairs`): `φ(δ) = u ln(u) - (u - 1)` with `u = 1 + δ`.
 
-    A rounding of u moves φ by no more than one of δ would. Within a loop, sums may be reordered, and the difference u - 1
-    be lost. So there are several loops.
+    A rounding of u moves φ by no more than one of δ would. Within a loop, sums may be reordered, and the difference
+    u - 1 be lost. So there are several loops.
 
     Args:
         a_K_C: deviations of one point.
