@@ -231,6 +231,18 @@ def test_compiled_loops_make_most_picks_and_the_same(monkeypatch):
         assert sum(len(picks) for picks, _ in made) > 150
 
 
+def test_compiled_picks_look_at_the_pairs_of_full_evaluation(monkeypatch):
+    """Lists are tidied after picks that loops have made, too: one pick later, more pairs were looked at."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr(coverage_loops, "_MANY", 0)
+    options = {"information": False, "filter": 10.0, "weights": "uniform"}
+    lazy, full = (
+        pw.select(pool(800, 8, 5, scale=1.5), 40, "posterior-coverage", evaluation=way, **options)
+        for way in ("lazy", "full")
+    )
+    assert lazy.diagnostics.pairs == full.diagnostics.pairs
+
+
 def test_products_of_rows_on_a_grid_are_exact_in_any_order():
     rows = coverage_kernels.on_grid(torch.from_numpy(unit(features(50, 37))).float()).double().numpy()
     order = np.random.default_rng(0).permutation(37)

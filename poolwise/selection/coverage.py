@@ -234,6 +234,8 @@ class Coverage(GreedyObjective):
         self._added += zip(added_n.tolist(), squares_n.tolist(), strict=True)
         self._looked += _EXACT * int(work[0])
         self.pairs += int(work[1])
+        if len(picks_n):
+            self._tidy()
         return picks_n, added_n
 
     def _until_index(self) -> int:
