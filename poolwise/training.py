@@ -11,13 +11,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map_only
 
 from poolwise.arrays import Array
 from poolwise.data.augmentation import crop_and_flip
 from poolwise.data.examples import Examples, needed_labels
 from poolwise.errors import MissingInputError, ParameterError, TrainingError
-from poolwise.models.inputs import NetworkInputs, Reading
+from poolwise.models.inputs import Reading, each
 from poolwise.models.members import Single, Stack
 from poolwise.models.outputs import PROBED, Outputs, check_outputs
 from poolwise.models.randomness import seeded
@@ -161,7 +160,7 @@ class _Loop:
         batch = self._data.batch(flat)
         if self._training.augment is not None:
             batch = self._augmented(batch, count)
-        inputs: NetworkInputs = tree_map_only(Tensor, lambda x: x.view(count, rows, *x.shape[1:]), self._reading(batch))
+        inputs = each(lambda x: x.view(count, rows, *x.shape[1:]), self._reading(batch))
         labels = self._labels[torch.from_numpy(flat)].to(self._members.device)
         logits = self._members.logits(inputs).flatten(0, 1)
         weights = self._class_weights(logits)

@@ -1,13 +1,12 @@
 """What networks are called with: a tensor, named tensors (as Hugging Face models take them), or several tensors."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from poolwise.errors import ParameterError
 from poolwise.models.modes import evaluating
@@ -38,13 +37,24 @@ def network_inputs(batch: object) -> NetworkInputs:
 
 def rows(inputs: NetworkInputs) -> int:
     """How many examples are in a batch."""
-    return len(tree_leaves(inputs)[0])
+    first = (
+        inputs if isinstance(inputs, Tensor) else next(iter(inputs.values() if isinstance(inputs, dict) else inputs))
+    )
+    return len(first)
+
+
+def each(change: Callable[[Tensor], Tensor], inputs: NetworkInputs) -> NetworkInputs:
+    """The same inputs with every tensor changed."""
+    if isinstance(inputs, Tensor):
+        return change(inputs)
+    if isinstance(inputs, dict):
+        return {name: change(value) for name, value in inputs.items()}
+    return tuple(change(value) for value in inputs)
 
 
 def cloned(inputs: NetworkInputs) -> NetworkInputs:
     """A copy, for a network that may write over its inputs."""
-    copied: NetworkInputs = tree_map_only(Tensor, Tensor.clone, inputs)
-    return copied
+    return each(Tensor.clone, inputs)
 
 
 def layout(inputs: NetworkInputs) -> NetworkInputs:
@@ -126,8 +136,7 @@ class Reading:
                 return value.to(self.device, self.dtype)
             return value.to(self.device, torch.int64 if self.ids else value.dtype)
 
-        converted: NetworkInputs = tree_map_only(Tensor, convert, inputs)
-        return layout(converted)
+        return layout(each(convert, inputs))
 
 
 def _takes(network: nn.Module, inputs: NetworkInputs) -> bool:

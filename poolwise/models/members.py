@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
-from torch.utils._pytree import tree_map_only
 
 from poolwise.data.examples import Examples
 from poolwise.errors import ParameterError
 from poolwise.models.dropout import Call, controlled
-from poolwise.models.inputs import NetworkInputs, Reading, call, layout, rows
+from poolwise.models.inputs import NetworkInputs, Reading, call, each, layout, rows
 from poolwise.models.modes import evaluating
 from poolwise.models.outputs import Outputs, as_logits, raw_tensor
+from poolwise.models.sequence import plain_sequence, run
 from poolwise.seeding import torch_generator
 
 
@@ -83,8 +83,7 @@ class Single:
 
     def logits(self, inputs_M_B: NetworkInputs) -> Tensor:
         """`[1, B, C]` logits in training mode."""
-        inputs_B: NetworkInputs = tree_map_only(Tensor, lambda value: value[0], inputs_M_B)
-        return self._logits(inputs_B)
+        return self._logits(each(lambda value: value[0], inputs_M_B))
 
     def evaluate(self, inputs_B: NetworkInputs) -> Tensor:
         """`[1, B, C]` logits in evaluation mode."""
@@ -105,7 +104,7 @@ class Single:
 
 
 class Stack:
-    """Several networks of one architecture, their weights stacked, run by one call of `torch.func.vmap`.
+    """Several networks of one architecture, their weights stacked, run as one: by `torch.func.vmap`, or layer by layer.
 
     Args:
         networks: the networks.
@@ -120,6 +119,7 @@ class Stack:
         self._stacked: dict[str, Any] = stack_module_state(list(networks))[0]
         self.parameters = [p for p in self._stacked.values() if p.requires_grad]
         self.device = self.parameters[0].device
+        self._layers = plain_sequence(self._network)
         self._generators: Sequence[torch.Generator] = ()
         self._calls: list[Call] | None = None
         self._masks: Iterator[Tensor] = iter(())
@@ -168,6 +168,8 @@ class Stack:
             torch.stack([keep(call, count, generator) for generator in self._generators]).to(self.device)
             for call in self._calls
         ]
+        if self._layers is not None:
+            return self._each(run(self._layers, self._stacked, inputs_M_B, masks))
 
         def forward(weights: dict[str, Tensor], inputs_B: Tensor, masks: list[Tensor]) -> Tensor:
             self._masks = iter(masks)
@@ -182,6 +184,8 @@ class Stack:
             return raw_tensor(functional_call(self._network, weights, (inputs_B,)), rows(inputs_B))
 
         with evaluating(self._network), torch.no_grad():
+            if self._layers is not None and isinstance(inputs_B, Tensor):
+                return self._each(run(self._layers, self._stacked, inputs_B.expand(self.count, *inputs_B.shape), ()))
             return self._each(vmap(forward)(self._stacked))
 
     def _each(self, raw_M_B: Tensor) -> Tensor:
