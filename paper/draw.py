@@ -59,6 +59,7 @@ def draw(target: Target, panels: Sequence[Drawn], stem: Path) -> list[Path]:
         for path in paths[:2]:
             content = io.BytesIO()
             figure.savefig(content, format=path.suffix[1:], dpi=_DPI, metadata=_undated(path))
+            figure.set_layout_engine(None)  # everything is in its place now
             with replacing(path) as file:
                 file.write(content.getvalue())
     missing = [panel.experiment for panel in panels if panel.group is None]

@@ -211,5 +211,6 @@ def _picture(section: str, name: str, title: str, caption: str, draw: Draw) -> P
         wide, narrow, file = draw(False), draw(True), io.BytesIO()
         text = f"{title}. {caption}"
         shown = inline_svg(wide, f"{section}-{name}-w", text), inline_svg(narrow, f"{section}-{name}-n", text)
+        wide.set_layout_engine(None)  # everything is in its place, and to find that takes as long as to draw it
         wide.savefig(file, format="png", dpi=_DPI)
     return Picture(name, title, caption, *shown, file.getvalue())

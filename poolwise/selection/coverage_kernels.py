@@ -25,7 +25,7 @@ _COMPARED = 1 << 20
 # Rows of a block of the kernel.
 _ROWS = 256
 # Rows that are taken at once if they are in memory; and if they have to be read, at most and at least.
-_MANY, _FEW, _FEWEST = 1 << 20, 4096, 16
+_MANY, _FEW, _FEWEST = 1 << 20, 4096, 48
 
 Places = slice | Array
 """Positions: consecutive ones from a start to a stop, or an array of any."""

@@ -101,17 +101,17 @@ def labelled_sets(subject: Subject) -> None:
 
 def block_size(subject: Subject) -> None:
     """The memory budget, and with it the size of blocks, does not matter."""
-    for shape in ((120, 6, 5), (120, 3, 11)):
-        x = pool(*shape)
-        expected = subject.select(x, 20)
-        for memory in ("30KB", "9KB", 1):  # blocks of about fifteen rows, of four, and of one
-            expect_same(
-                subject.select(x, 20, memory=memory),
-                expected,
-                f"the memory budget must not change the batch (memory={memory!r})",
-                "The score of a row in task.scores may depend on that row only: not on the other rows of its block, "
-                "and not on task.memory.",
-            )
+    rule = "the memory budget must not change the batch"
+    cause = (
+        "The score of a row in task.scores may depend on that row only: not on the other rows of its block, and not on "
+        "task.memory."
+    )
+    for K, C in ((6, 5), (3, 11)):
+        for N, budgets in ((120, ("30KB", "9KB")), (40, (1,))):  # blocks of about fifteen rows, of four, and of one
+            x = pool(N, K, C)
+            expected = subject.select(x, 20)
+            for memory in budgets:
+                expect_same(subject.select(x, 20, memory=memory), expected, f"{rule} (memory={memory!r})", cause)
 
 
 def threads(subject: Subject) -> None:
