@@ -20,6 +20,8 @@ from poolwise.labelling.label_studio.syncing import Sync, make_project, watch
 from poolwise.labelling.label_studio.webhook import HEADER, Receiver
 from poolwise.storage import FolderLock
 
+pytestmark = pytest.mark.usefixtures("brief_training")
+
 SDK = pytest.mark.skipif(
     importlib.util.find_spec("label_studio_sdk") is None,
     reason="label-studio-sdk is not installed; try it with: pip install -c constraints.txt label-studio-sdk",

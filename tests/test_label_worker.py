@@ -15,6 +15,8 @@ from poolwise.labelling.saved import Saved, estimate_saved, load_saved
 from poolwise.labelling.store import Event, ModelRecord
 from poolwise.labelling.worker import Rounds, Worker
 
+pytestmark = pytest.mark.usefixtures("brief_training")
+
 WORDS = {"cat": "purr meow whiskers claws", "dog": "bark woof leash fetch"}
 
 

@@ -22,6 +22,8 @@ from poolwise.labelling.measuring import measured_again, save_said, wilson
 from poolwise.labelling.store import Event, ModelRecord
 from poolwise.labelling.store.events import Fold
 
+pytestmark = pytest.mark.usefixtures("brief_training")
+
 WORDS = {
     "billing": "invoice amount refund pay money bill",
     "technical": "crash error screen bug slow freeze",

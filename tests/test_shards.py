@@ -63,8 +63,8 @@ def test_no_result_depends_on_how_rows_are_cut_into_shards(tmp_path, sizes, dtyp
 
 
 def test_blocks_that_span_shards_and_small_budgets_change_nothing(tmp_path):
-    x = pool(5000, 6, 5).astype(np.float16)
-    write(tmp_path / "x", x, 701)
+    x = pool(1500, 6, 5).astype(np.float16)
+    write(tmp_path / "x", x, 211)
     expected = pw.select(x, 30, "lbb", information=False)
     for memory in (1 << 30, 100_000, 8_000):
         batch = pw.select(Predictions.open(tmp_path / "x"), 30, "lbb", information=False, memory=memory)
