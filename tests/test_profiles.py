@@ -33,7 +33,7 @@ def test_a_profile_by_hand():
     assert a.area == pytest.approx(0.75, abs=0.01)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 1000), P=st.integers(2, 8), S=st.integers(2, 5))
 def test_profiles_against_loops(seed, P, S):
     errors = np.random.default_rng(seed).uniform(0.05, 0.5, (P, S))

@@ -350,16 +350,16 @@ def test_validations_come_every_epoch_or_twenty_steps_and_at_the_end(monkeypatch
 
 def test_monitor_says_what_is_compared():
     judge = points(200, 1)
-    for monitor in ("nll", "accuracy"):
+    histories = {"nll": [], "accuracy": []}
+    for steps in range(1, 41):
+        each, _ = fitted(Training(steps=steps, learning_rate=0.05))
+        with torch.no_grad():
+            histories["accuracy"].append(float((each(judge[0]).argmax(1) == judge[1]).double().mean()))
+        histories["nll"].append(-losses(each, judge))
+    for monitor, history in histories.items():
         network, outcome = fitted(
             Training(steps=40, validate_every=1, learning_rate=0.05, monitor=monitor), validation=judge
         )
-        history = []
-        for steps in range(1, 41):
-            each, _ = fitted(Training(steps=steps, learning_rate=0.05))
-            with torch.no_grad():
-                right = float((each(judge[0]).argmax(1) == judge[1]).double().mean())
-            history.append(right if monitor == "accuracy" else -losses(each, judge))
         best = int(np.argmax(history)) + 1
         assert outcome.best_step == best
         assert outcome.validation == pytest.approx(max(history), rel=1e-5)
