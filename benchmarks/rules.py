@@ -228,6 +228,7 @@ def one_run(call: Contender) -> tuple[float, float, list[int]]:
     child = os.fork()
     if child == 0:
         os.close(reader)
+        torch.set_num_threads(1)  # a package that starts threads of its own may have changed it
         before = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         picked, seconds = timed(call)
         if seconds < SHORT:  # a new process first copies the memory that it writes to
