@@ -4,10 +4,11 @@ The coverage of T targets by a batch S is `Σ_j u_j max_{i∈S∪L} k_ij`, with 
 points L cover already: those that are labelled. Coverage is monotone and submodular. So greedy selection is within
 `1 - 1/e` of the best batch (Nemhauser et al. 1978), gains never grow, and lazy evaluation is exact (Minoux 1978).
 
-No `N × T` matrix is kept, but for few points of many features. A gain sums over the pairs in which a point improves on
-what a target is covered already. After six greedy picks that is one pair in twenty, after a hundred one in 250. So a
-target gets a list of the candidates that may still improve it as soon as that is short. When it is covered further, the
-gains of these fall by what they could have added, and all gains are up to date again.
+No `N × T` matrix is kept, but for few points, or a few thousand of many features. A gain sums over the pairs in which a
+point improves on what a target is covered already. After six greedy picks that is one pair in twenty, after a hundred
+one in 250. So a target gets a list of the candidates that may still improve it as soon as that is short. When it is
+covered further, the gains of these fall by what they could have added, and all gains are up to date again. Pairs of few
+points are in a table from the start, which serves as lists do.
 
 Targets that are covered further before they have a list are *open*: the gains of all points are up to date but for
 these. A *sweep* compares all points with them, and gives lists to most. Near the end of a batch that would not pay:
@@ -33,6 +34,7 @@ from poolwise.selection.coverage_kernels import Kernel, fingerprints, in_parts
 from poolwise.selection.coverage_lists import Lists
 from poolwise.selection.coverage_loops import loops
 from poolwise.selection.coverage_sweeps import between, sweep, sweep_symmetric
+from poolwise.selection.coverage_table import Table
 from poolwise.selection.objective import Evaluation, GreedyObjective
 from poolwise.selection.task import Picks, Task
 
@@ -41,8 +43,9 @@ _BYTES_PER_PAIR, _MOST_PAIRS = 32, 1 << 26
 # A target gets a list if no larger a share of the candidates would be in it: reading one costs several times as much
 # as a product of a matrix, per pair.
 _SHORT = 0.15
-# With this few pairs, if there is room, everything is listed from the start: 1,000 points that cover each other.
-_FEW = 1 << 20
+# This few pairs are kept in a table, if there is room: 1,400 points that cover each other. Of 3,000, lists are as fast
+# where loops are not compiled, and of 5,000 where they are.
+_FEW = 1 << 21
 # Candidates that are looked at to estimate how long lists would be, for so many targets at a time.
 _PROBES, _PROBED = 256, 4096
 # A symmetric sweep costs about this share of one that makes every product.
@@ -101,7 +104,7 @@ class Coverage(GreedyObjective):
         # Terms of exact sums are multiples of 2^-52 times the power of two that is above all of these sums.
         self._grid = 1.5 * 2.0 ** math.ceil(math.log2(max(2 * kernel.shape[1] * self._largest, _NOTHING)))
         self._moments: Moments | None = None
-        self._lists = Lists(kernel.shape, self._weights_T)
+        self._lists: Lists | Table = Lists(kernel.shape, self._weights_T)
         self._gains_N: Array | None = None  # up to date but for open targets; None before the first sweep
         # Values of blocks above `_high_T` improve the target beyond doubt, values up to `_low_T` do not.
         self._high_T, self._low_T = np.empty_like(self._weights_T), np.empty_like(self._weights_T)
@@ -284,7 +287,9 @@ class Coverage(GreedyObjective):
         Args:
             everything: close and list every target that has no list, as far as there is room.
         """
-        if self._gains_N is None and not self._few:
+        if self._few:
+            return self._tabulate()
+        if self._gains_N is None:
             self._kernel = kept(self._kernel, self.task.memory)
         kernel, (N, T), high_T = self._kernel, self._kernel.shape, self._high_T
         targets_d = np.flatnonzero(~self._lists.listed_T if everything else self._open_T)
@@ -308,21 +313,26 @@ class Coverage(GreedyObjective):
             gains_N = self._gains_N
             gains_N -= falls_N
         self.pairs += len(targets_d) * N
+        assert isinstance(self._lists, Lists)  # few pairs are in a table
         self._lists.add(found)
         self._known_T[targets_d], self._open_T[targets_d], self._spent = high_T[targets_d], False, 0
         self._gains_N = gains_N
         if found.parts and self._lists.complete:
             self._sum_up(gains_N)
-            if self._few:
-                self._lists.index()
         return gains_N
+
+    def _tabulate(self) -> Array:
+        """Put all pairs into a table, where they are few."""
+        self._lists, self._known_T = Table(self._kernel, self._weights_T, self._low_T), self._high_T.copy()
+        self._gains_N = np.zeros(self._kernel.shape[0])
+        self._sum_up(self._gains_N)
+        self.pairs += math.prod(self._kernel.shape)
+        return self._gains_N
 
     def _worth_listing(self, targets_d: Array, everything: bool) -> Array:
         """`[d]` values above which pairs of some targets are to be listed; infinite for targets without a list."""
         N = self._kernel.shape[0]
         low_d = self._low_T[targets_d]
-        if self._few:
-            return low_d
         counts_d = np.zeros(len(targets_d))
         for start in range(0, len(targets_d), _PROBED):
             part = slice(start, start + _PROBED)

@@ -205,6 +205,16 @@ def cover(
 
 
 @compiled
+def lower(values_T_N: Array, targets_n: Array, from_T: Array, to_T: Array, weights_T: Array, gains_N: Array) -> None:
+    """Subtract from gains what values of some targets have between two levels."""
+    for target in targets_n:
+        row_N, before, after = values_T_N[target], np.float64(from_T[target]), np.float64(to_T[target])
+        weight = np.float64(weights_T[target])
+        for j in range(len(gains_N)):
+            gains_N[j] -= weight * max(min(np.float64(row_N[j]), after) - before, 0.0)
+
+
+@compiled
 def add_lists(
     places: Array,
     values: Array,
@@ -253,6 +263,16 @@ def turn(places: Array, starts: Array, lengths: Array, ends_N: Array, targets: A
             ends_N[candidate] += 1
 
 
+@compiled
+def _winner(gains_N: Array, slack: float, least: float) -> int:
+    """The point with the largest gain; -1 if another is as good within the slack, or it is no more than the least."""
+    best, close = np.argmax(gains_N), 0
+    rival = gains_N[best] - slack
+    for i in range(len(gains_N)):
+        close += gains_N[i] >= rival
+    return -1 if close > 1 or gains_N[best] <= least else int(best)
+
+
 @compiled_exactly
 def ahead(
     gains_N: Array,
@@ -293,12 +313,8 @@ def ahead(
     )
     made = 0
     while made < most[0] and work[0] < most[1] and work[1] - work[2] <= most[2]:
-        best = np.argmax(gains_N)
-        rival = gains_N[best] - slack
-        close = 0
-        for i in range(len(gains_N)):
-            close += gains_N[i] >= rival
-        if close > 1 or gains_N[best] <= least:
+        best = _winner(gains_N, slack, least)
+        if best < 0:
             break
         near_n = numbers[ends_N[best] : ends_N[best + 1]]
         values_n = products(rows_N_F[best], rows_T_F, near_n, noise[2])
@@ -310,5 +326,56 @@ def ahead(
         )
         picks[made], added[made], squares[made] = best, terms_n.sum(), (terms_n * terms_n).sum()
         work += np.array([len(near_n), read, left])
+        made += 1
+    return picks[:made], added[:made], squares[:made], work
+
+
+@compiled_exactly
+def ahead_in_table(
+    gains_N: Array,
+    values_T_N: Array,
+    rows: tuple[Array, Array],
+    targets: tuple[Array, Array, Array, Array, Array, Array],
+    noise: tuple[float, float, float],
+    grid: float,
+    slack: float,
+    least: float,
+    most: tuple[int, int, int],
+) -> tuple[Array, Array, Array, Array]:
+    """The same from a table of all values: what `ahead` does, which says what it takes and returns.
+
+    Args:
+        gains_N: `[N]` gains; written to.
+        values_T_N: `[T, N]` the table.
+        rows: `[N, F]` and `[T, F]` rows whose products are the similarities.
+        targets: `[T]` of each target: how far it is covered, its weight, three levels, whether it has a list.
+        noise: how far a value of a block may be off, the same as a share of it, and the least value that counts.
+        grid: what `improved` takes.
+        slack: a point whose gain is within this of the best may be the best.
+        least: stop at a gain up to this.
+        most: how many picks to make; the other limits are for lists.
+    """
+    rows_N_F, rows_T_F = rows
+    covered_T, weights_T, known_T, high_T, low_T, _ = targets
+    picks, added, squares, work = (
+        np.empty(most[0], np.int64),
+        np.empty(most[0]),
+        np.empty(most[0]),
+        np.zeros(3, np.int64),
+    )
+    made = 0
+    while made < most[0]:
+        best = _winner(gains_N, slack, least)
+        if best < 0:
+            break
+        near_n = np.flatnonzero(values_T_N[:, best] > low_T)
+        values_n = products(rows_N_F[best], rows_T_F, near_n, noise[2])
+        targets_n, terms_n, new_n = improved(near_n, values_n, covered_T, weights_T, grid)
+        raise_levels(targets_n, new_n, noise[0], noise[1], covered_T, high_T, low_T)
+        gains_N[best] = -np.inf
+        lower(values_T_N, targets_n, known_T, high_T, weights_T, gains_N)
+        known_T[targets_n] = high_T[targets_n]
+        picks[made], added[made], squares[made] = best, terms_n.sum(), (terms_n * terms_n).sum()
+        work[1] += len(targets_n) * len(gains_N)
         made += 1
     return picks[:made], added[:made], squares[:made], work

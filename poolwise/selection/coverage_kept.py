@@ -26,16 +26,7 @@ class Kept(Kernel):
         self._kernel, self.shape, self.dtype = kernel, kernel.shape, kernel.dtype
         self.noise, self.relative, self.at_once = kernel.noise, kernel.relative, kernel.at_once
         self.width, self.factors = kernel.width, kernel.factors
-        (N, T), self._scratch = kernel.shape, Scratch()
-        self._values_T_N = torch.empty(T, N, dtype=kernel.dtype)
-        for start in range(0, T, _ROWS):
-            rows = slice(start, min(start + _ROWS, T))
-            for begin in range(start if kernel.symmetric else 0, N, _COLUMNS):
-                columns = slice(begin, min(begin + _COLUMNS, N))
-                values_t_n = kernel.block(rows, columns)
-                self._values_T_N[rows, columns] = values_t_n
-                if kernel.symmetric:
-                    self._values_T_N[columns, rows] = values_t_n.T
+        self._values_T_N, self._scratch = whole(kernel), Scratch()
 
     def block(self, targets: Places, candidates: Places) -> Tensor:
         """`[t, n]` similarities, copied."""
@@ -68,6 +59,22 @@ class Kept(Kernel):
     def restricted(self, targets_t: Array) -> Kernel:
         """The same kernel with some of the targets, not kept."""
         return self._kernel.restricted(targets_t)
+
+
+def whole(kernel: Kernel) -> Tensor:
+    """`[T, N]` all values of a kernel."""
+    N, T = kernel.shape
+    # NumPy asks for large pages of memory, PyTorch does not. To get many small ones takes as long as the products.
+    values_T_N = torch.from_numpy(np.empty((T, N), np.float64 if kernel.dtype == torch.float64 else np.float32))
+    for start in range(0, T, _ROWS):
+        rows = slice(start, min(start + _ROWS, T))
+        for begin in range(start if kernel.symmetric else 0, N, _COLUMNS):
+            columns = slice(begin, min(begin + _COLUMNS, N))
+            values_t_n = kernel.block(rows, columns)
+            values_T_N[rows, columns] = values_t_n
+            if kernel.symmetric:
+                values_T_N[columns, rows] = values_t_n.T
+    return values_T_N
 
 
 def kept(kernel: Kernel, memory: int) -> Kernel:

@@ -18,6 +18,8 @@ from poolwise.selection.coverage_kernels import Scratch
 
 # Pairs whose terms are summed at a time, so that these never take much memory.
 _STEP = 1 << 20
+# Targets of a table that are looked at together.
+_ROWS = 64
 # With this many pairs compiled loops save more time than they take to load.
 _MANY = 50_000_000
 _COMPILED = "poolwise.selection.coverage_compiled"
@@ -193,6 +195,25 @@ def cover(
     left = runs(starts_l, lengths_l)
     values[left], places[left] = here[kept], own[kept]
     return len(entries), len(kept)
+
+
+def lower(values_T_N: Array, targets_n: Array, from_T: Array, to_T: Array, weights_T: Array, gains_N: Array) -> None:
+    """Subtract from gains what values of some targets have between two levels, times the weight of the target.
+
+    Args:
+        values_T_N: `[T, N]` values of all targets.
+        targets_n: `[n]` some targets.
+        from_T: `[T]` the lower level.
+        to_T: `[T]` the upper level.
+        weights_T: `[T]` the weights.
+        gains_N: `[N]` gains; written to.
+    """
+    for start in range(0, len(targets_n), _ROWS):
+        some_m = targets_n[start : start + _ROWS]
+        low_m_1 = from_T[some_m, None]
+        parts_m_N = np.clip(values_T_N[some_m], low_m_1, to_T[some_m, None]).astype(np.float64)
+        parts_m_N -= low_m_1
+        gains_N -= weights_T[some_m].astype(np.float64) @ parts_m_N
 
 
 def add_lists(

@@ -10,6 +10,7 @@ the best batch (Nemhauser et al. 1978), and lazy evaluation is exact. A copy of 
 covers nobody. The skeleton, a filter and then facility location, is that of Wei, Iyer and Bilmes (2015).
 """
 
+import functools
 from typing import Literal
 
 import numpy as np
@@ -52,6 +53,7 @@ def _correlations(predictions: Predictions, points_T: Array, memory: int) -> Row
     return Rows(len(points_T), max(1, K - 1) * max(1, C - 1), read, memory)
 
 
+@functools.lru_cache(4)
 def _contrasts(size: int) -> Tensor:
     """`[max(1, size - 1), size]` orthonormal rows that each sum to 0 (Helmert's)."""
     rows = torch.zeros(max(1, size - 1), size)
