@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from pools import features, pool
+from pools import features, messy, pool
 
 import poolwise as pw
 from poolwise import errors
@@ -24,7 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::poolwise.SaturationWarning")
 
 # What keeps the engine in one of its stages; names with a module are constants of that module.
 STAGES = {
-    "lists from the start": {},
+    "a table": {},
+    "a table, settled at once": {"_JUDGED": 1 << 30},
     "no lists": {"_FEW": -1, "_SHORT": -1.0},
     "lists once they are short": {"_FEW": -1, "_PATIENCE": 0.0},
     "bounds for long": {"_FEW": -1, "_PATIENCE": 3.0},
@@ -34,7 +35,7 @@ STAGES = {
     "settled at once": {"_FEW": -1, "_JUDGED": 1 << 30},
     "no symmetry": {"_FEW": -1, "coverage_kernels._MANY": 7},
     "compiled loops": {"_FEW": -1, "coverage_loops._MANY": 0},
-    "compiled picks": {"coverage_loops._MANY": 0},
+    "compiled table": {"coverage_loops._MANY": 0},
     "kept": {"_FEW": -1, "coverage_kept._PAIRS": 1 << 20, "coverage_kept._WIDTH": 0},
     "kept in small blocks": {
         "_FEW": -1,
@@ -229,6 +230,60 @@ def test_compiled_loops_make_most_picks_and_the_same(monkeypatch):
         assert batch.indices.tolist() == plain.indices.tolist()
         np.testing.assert_array_equal(batch.scores, plain.scores)
         assert sum(len(picks) for picks, _ in made) > 150
+
+
+@settings(max_examples=15)
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 60),
+    st.sampled_from(["posterior", "embeddings", "product"]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([None, 5]),
+    st.data(),
+)
+def test_a_table_and_lists_give_the_same_batch(seed, N, kernel, copies, labelled, sample, data):
+    """Picks and gains, to the last bit: with ties, labelled points, drawn targets, little memory, up to all points."""
+    x, h = (messy if copies else pool)(N, 3, 3, seed), features(N, 4, seed)
+    if copies:
+        x, h = x[np.arange(N) // 2], h[np.arange(N) // 2]
+    b, filter = data.draw(st.integers(1, N)), data.draw(st.sampled_from([1.0, 3.0, 100.0]))
+    known = {"labelled_predictions": pool(4, 3, 3, seed + 1), "labelled_embeddings": features(4, 4, seed + 1)}
+    options = {"kernel": kernel, "labelled": labelled, "filter": filter, "sample": sample, "information": False}
+    ways = [(1 << 21, "1GB", "lazy"), (1 << 21, "1GB", "full"), (1 << 21, "2kB", "lazy"), (-1, "1GB", "lazy")]
+    found = []
+    for few, memory, evaluation in ways:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(coverage, "_FEW", few)
+            patch.setattr(coverage_loops, "_MANY", 0)
+            if not data.draw(st.booleans(), "compiled"):
+                patch.setattr(coverage_loops, "_COMPILED", "not there")
+            found.append(
+                pw.select(
+                    x, b, "posterior-coverage", embeddings=h, memory=memory, evaluation=evaluation, **known, **options
+                )
+            )
+    for batch in found[1:]:
+        assert batch.indices.tolist() == found[0].indices.tolist()
+        np.testing.assert_array_equal(batch.scores, found[0].scores)
+        assert batch.diagnostics.saturated_at == found[0].diagnostics.saturated_at
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gains_fall_by_what_a_table_has_between_two_levels(dtype):
+    compiled = pytest.importorskip("poolwise.selection.coverage_compiled")
+    rng = np.random.default_rng(0)
+    values, some = rng.random((90, 40)).astype(dtype), np.arange(0, 90, 1)[rng.random(90) < 0.8]
+    low, weights = (rng.random(90).astype(dtype) for _ in range(2))
+    high = np.where(rng.random(90) < 0.5, low + dtype(0.2), dtype(np.inf)).astype(dtype)
+    expected = np.zeros(40)
+    for t in some:
+        parts = np.minimum(values[t], high[t]).astype(np.float64) - low[t]
+        expected -= weights[t] * np.maximum(parts, 0)
+    for loops in (coverage_loops, compiled):
+        gains = np.zeros(40)
+        loops.lower(values, some, low, high, weights, gains)
+        np.testing.assert_allclose(gains, expected, rtol=1e-14)
 
 
 def test_compiled_picks_look_at_the_pairs_of_full_evaluation(monkeypatch):
