@@ -43,9 +43,9 @@ _BYTES_PER_PAIR, _MOST_PAIRS = 32, 1 << 26
 # A target gets a list if no larger a share of the candidates would be in it: reading one costs several times as much
 # as a product of a matrix, per pair.
 _SHORT = 0.15
-# This few pairs are kept in a table, if there is room: 1,400 points that cover each other. Of 3,000, lists are as fast
-# where loops are not compiled, and of 5,000 where they are.
-_FEW = 1 << 21
+# This few pairs are kept in a table, if there is room: 1,400 points that cover each other. Where loops are compiled, a
+# table is faster than lists up to this many times as many.
+_FEW, _COMPILED = 1 << 21, 4
 # Candidates that are looked at to estimate how long lists would be, for so many targets at a time.
 _PROBES, _PROBED = 256, 4096
 # A symmetric sweep costs about this share of one that makes every product.
@@ -98,7 +98,8 @@ class Coverage(GreedyObjective):
         self._loops = loops(math.prod(kernel.shape))
         self._compiled = hasattr(self._loops, "ahead")
         self._room = min(_MOST_PAIRS, task.memory // _BYTES_PER_PAIR)
-        self._few = math.prod(kernel.shape) <= min(_FEW, self._room)
+        few = _FEW * (_COMPILED if self._compiled else 1)
+        self._few = math.prod(kernel.shape) <= min(few, self._room)
         self._total = float(self._weights_T.sum(dtype=np.float64))
         self._largest = float(self._weights_T.max(initial=0))
         # Terms of exact sums are multiples of 2^-52 times the power of two that is above all of these sums.
