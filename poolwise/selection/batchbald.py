@@ -81,9 +81,10 @@ class JointInformation(GreedyObjective):
         self.standard_errors.append(self._configurations.standard_error(row.probs[0], row.log_probs[0]))
         self._configurations.add(row.log_probs[0])
         self._levels = [self._configurations.undecided]
-        for groups in _LEVELS:
-            if 2 * groups <= len(self._levels[0].weights):
-                self._levels.insert(0, self._levels[0].merged(groups, self._merging))
+        if len(self._level_N) * len(self._levels[0].weights) > _TOGETHER:  # else all points are judged at a time anyway
+            for groups in _LEVELS:
+                if 2 * groups <= len(self._levels[0].weights):
+                    self._levels.insert(0, self._levels[0].merged(groups, self._merging))
         self._level_N.fill(0)
 
     def update(self, index: int, bounds_N: Array) -> Array:
