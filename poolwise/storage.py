@@ -191,10 +191,16 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON."""
+def write_json(path: Path, value: Any, *, compact: bool = False) -> None:
+    """Write a value as JSON.
+
+    Args:
+        path: the file.
+        value: what to write.
+        compact: in one line, which takes a tenth of the time; for files that people do not read.
+    """
     with replacing(path) as file:
-        file.write((json.dumps(value, indent=1, allow_nan=True) + "\n").encode())
+        file.write((json.dumps(value, indent=None if compact else 1) + "\n").encode())
 
 
 def read_json(path: Path, advice: str = "Restore it from a copy, or remove it to start anew.") -> Any:

@@ -98,9 +98,14 @@ def write_state(path: Path, state: State) -> None:
     """Write a state, with a checksum of itself."""
     plain = {**vars(state), "format": FORMAT, "settings": vars(state.settings), "pool": vars(state.pool)}
     plain["history"] = None if state.history is None else vars(state.history)
-    plain["rounds"] = [entry.as_dict() for entry in state.rounds]
-    plain["trained"] = None if state.trained is None else state.trained.as_dict()
-    write_json(path, {**plain, "checksum": _checksum(plain)})
+    plain["rounds"] = [_plain(entry) for entry in state.rounds]
+    plain["trained"] = None if state.trained is None else _plain(state.trained)
+    write_json(path, {**plain, "checksum": _checksum(plain)}, compact=True)
+
+
+def _plain(entry: Round) -> dict[str, Any]:
+    """What `as_dict` gives, without copies."""
+    return {**vars(entry), "made_by": None if entry.made_by is None else entry.made_by.as_dict()}
 
 
 def read_state(path: Path) -> State:
