@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import httpx
+import processes
 import pytest
 from labelling_server import ROOT, Page, command, connect, events_of, free_port, write_digits, write_texts
 from processes import wait_until
@@ -124,18 +125,13 @@ def test_killed_fifty_times(tmp_path):
 
 @pytest.mark.slow
 def test_a_second_server_says_where_the_first_is_and_ctrl_c_ends_all(tmp_path):
-    import subprocess
-    import sys
-
     data = write_texts(tmp_path)
     with command(data, "--classes", "cat,dog", "--encoder", "tfidf", home=tmp_path) as (server, address, said):
         assert "Label here: http://localhost:" in said
         wait_until(lambda: children(server.pid))
         workers = children(server.pid)
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path)}
-        second = subprocess.run(
-            [sys.executable, "-m", "poolwise", "label", data], capture_output=True, text=True, env=environment, cwd=ROOT
-        )
+        second = processes.run(["-m", "poolwise", "label", data], env=environment, cwd=ROOT)
         assert second.returncode == 2
         assert f"served already, at {address}/ (process {server.pid}" in second.stderr
         assert "Traceback" not in second.stderr

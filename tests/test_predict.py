@@ -11,6 +11,7 @@ import numpy as np
 import processes
 import pytest
 import torch
+from cases import thorough
 from processes import Program
 from sklearn.linear_model import LogisticRegression
 from torch import nn
@@ -144,7 +145,7 @@ def test_a_folder_never_holds_predictions_of_two_models_or_data_sets(tmp_path, m
     assert contents(tmp_path / "x") == before
 
 
-@pytest.mark.parametrize("kept", [0, 2, 45])
+@pytest.mark.parametrize("kept", [45, *thorough(0, 2)])
 def test_a_single_small_shard_is_compared_at_all_its_points(tmp_path, kept):
     posterior, data, folder = pw.posteriors.MCDropout(network(), 5), inputs(), tmp_path / "x"
     pw.write_predictions(posterior, data, folder, rows_per_shard=5)

@@ -490,7 +490,12 @@ def test_names_are_escaped(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("methods", "seeds", "rounds"), [(["random"], 1, 1), (["margin"], 1, 2), (["random", "margin"], 1, 3)]
+    ("methods", "seeds", "rounds"),
+    [
+        (["random"], 1, 1),
+        (["random", "margin"], 1, 3),
+        pytest.param(["margin"], 1, 2, marks=pytest.mark.thorough),
+    ],
 )
 def test_small_experiments(tmp_path, methods, seeds, rounds):
     write_experiment(tmp_path / "runs", dict.fromkeys(methods, 0.0), seeds, rounds)

@@ -80,7 +80,7 @@ def table(N, seed, share=1.0):
 
 
 @pytest.mark.parametrize("alpha", [1.0, *thorough(5.0)])
-@pytest.mark.parametrize("mean", [False, True], ids=["max", "mean"])
+@pytest.mark.parametrize("mean", [True, *thorough(False)], ids=["mean", "max"])
 def test_power_sampling_draws_sequences_by_the_power_of_their_gains(alpha, mean):
     """Full evaluation makes the same draws, so its distribution is the same."""
     own, loss = table(6, 0)

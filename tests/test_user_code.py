@@ -5,6 +5,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from cases import thorough
 
 import poolwise as pw
 from poolwise.errors import UserCodeError
@@ -106,7 +107,7 @@ def write(path, text):
     return path
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, *thorough(2)])
 def test_a_failing_method_stops_its_own_runs_only(frail, run, tmp_path, jobs):
     config = write(tmp_path / "mine.toml", CONFIG)
     done = run("run", config, "-o", "runs", "--jobs", jobs, "-q", code=2)

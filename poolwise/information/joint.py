@@ -11,7 +11,6 @@ The weights are normalised in log space, so a batch of 500 underflows nowhere, a
 and all results are exact. After that, labels are drawn from each posterior sample in equal shares (stratified).
 """
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -114,6 +113,7 @@ class Configurations:
         # A label can tell no more than what a configuration leaves open: H[w_m]. Those that leave open next to nothing
         # are left out; all of them together add less than this to a gain.
         open_M = probabilities_M * entropy(weights_M_K)
+        self._open = float(open_M.sum())
         kept_M = open_M > _NEGLIGIBLE[self._dtype] / len(open_M)
         self.undecided = self.posterior if bool(kept_M.all()) else self.posterior.take(kept_M)
 
@@ -153,9 +153,8 @@ class Configurations:
 
     def information(self) -> float:
         """Information between the batch's labels and the posterior sample, between 0 and `ln K`."""
-        K = self.posterior.weights.shape[1]
-        remaining = (self.posterior.probabilities.double() * entropy(self.posterior.weights.double())).sum()
-        return min(max(math.log(K) - float(remaining), 0.0), math.log(K))
+        most = math.log(self.posterior.weights.shape[1])
+        return min(max(most - self._open, 0.0), most)
 
     def standard_error(self, probs_K_C: Tensor, log_probs_K_C: Tensor) -> float:
         """Standard error of the gain of one point that comes from drawing configurations; 0 while they are exact."""
@@ -179,8 +178,8 @@ def _drawn_terms(log_probs_B_K_C: Tensor, draws: int, generator: np.random.Gener
     return log_probs_B_K_C.gather(2, label_B_K_m.view(B, 1, K * draws).expand(B, K, -1))
 
 
-def _drawn_curve(log_probs_B_K_C: Tensor, limit: int, generator: np.random.Generator) -> Iterator[float]:
-    """Joint information of the first 1, 2, … B labels, from drawn configurations.
+def _drawn_curve(log_probs_B_K_C: Tensor, known: int, limit: int, generator: np.random.Generator) -> Iterator[float]:
+    """Joint information of the first `known` + 1, … B labels, from drawn configurations.
 
     The configurations are those of `Configurations`, but several points share the operations, which are small and many.
     """
@@ -193,6 +192,7 @@ def _drawn_curve(log_probs_B_K_C: Tensor, limit: int, generator: np.random.Gener
         terms_b_K_M[0] += log_likelihood_K_M
         log_likelihood_b_K_M = terms_b_K_M.cumsum(0)
         log_likelihood_K_M = log_likelihood_b_K_M[-1].clone()
+        log_likelihood_b_K_M = log_likelihood_b_K_M[max(0, known - i) :]
         below_b_K_M = log_likelihood_b_K_M.sub_(log_likelihood_b_K_M.amax(1, keepdim=True))
         weight_b_K_M = below_b_K_M.exp()
         total_b_M = weight_b_K_M.sum(1)
@@ -209,7 +209,7 @@ def _curve(log_probs_B_K_C: Tensor, limit: int, generator: np.random.Generator) 
         yield configurations.information()
         exact += 1
     if exact < len(log_probs_B_K_C):
-        yield from itertools.islice(_drawn_curve(log_probs_B_K_C, limit, generator), exact, None)
+        yield from _drawn_curve(log_probs_B_K_C, exact, limit, generator)
 
 
 def batch_information(log_probs_B_K_C: Tensor, limit: int, generator: np.random.Generator) -> np.ndarray:
