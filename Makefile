@@ -17,13 +17,13 @@ endef
 $(VENV)/demo-ready: pyproject.toml constraints.txt
 	$(call install,label$(comma)plot)
 
-# Three processes with one thread each for two cores: one of them usually waits, for a program that it has started or for
-# a server. Tests of a group run in one process, so that Ray is started once. Bytecode is written even if the environment
-# forbids it: pip compiled nothing, so every process that a test starts would compile PyTorch and all it imports, which is
-# most of its processor time.
+# One process with one thread per core: a third one waits less, but takes longer to start and slows the others. Tests of a
+# group run in one process, so that Ray is started once. Bytecode is written even if the environment forbids it: pip
+# compiled nothing, so every process that a test starts would compile PyTorch and all it imports, which is most of its
+# processor time.
 TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python
 
-# Tests are collected once here, so that what they import is compiled to bytecode once, not by three processes at a time.
+# Tests are collected once here, so that what they import is compiled to bytecode once, not by several processes at a time.
 # So are the loops that Numba compiles, by the tests of these. If something fails, the tests will say why.
 $(VENV)/dev-ready: pyproject.toml constraints.txt
 	$(call install,dev)
@@ -35,13 +35,13 @@ demo: $(VENV)/demo-ready  ## active learning on scikit-learn's digits, six metho
 	@echo 'To label your own images or texts in the browser: $(BIN)/poolwise label DATA --classes cat,dog'
 
 test: $(VENV)/dev-ready  ## the tests, in parallel; `make check` adds those marked thorough
-	$(TEST) -m pytest -n 3 --dist loadgroup -m 'not thorough'
+	$(TEST) -m pytest -n 2 --dist loadgroup -m 'not thorough'
 
 check: $(VENV)/dev-ready  ## format, lint, types, all tests with warnings as errors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(TEST) -W error -m pytest -n 3 --dist loadgroup
+	$(TEST) -W error -m pytest -n 2 --dist loadgroup
 
 docs: $(VENV)/dev-ready  ## build the documentation site into site/
 	$(BIN)/mkdocs build --strict
