@@ -33,7 +33,7 @@ def further_rivals(records: Records) -> str:
             f"{len(kept.data_sets)} data sets ({listed(names)}), {seeds_of(kept)[1]} per setting, paired with the runs "
             "above. `badge` gets the networks' features; `typiclust`, `typiclust-then-margin` and `drop-query` get the "
             "fixed ones; `falcun` and `lcmd` take predictions. Some runs of those three that get fixed features are "
-            "older than the present k-means, whose clusters are others, though as tight on the data where both were tried.",
+            "older than the present k-means. Its clusters are others, but as tight where both were tried.",
             standing_table(Standing(kept)),
             rivals_table(kept, RULE, FURTHER),
             f"By labels saved, {in_words(kept, RULE, FURTHER)}.",
