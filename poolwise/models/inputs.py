@@ -37,10 +37,9 @@ def network_inputs(batch: object) -> NetworkInputs:
 
 def rows(inputs: NetworkInputs) -> int:
     """How many examples are in a batch."""
-    first = (
-        inputs if isinstance(inputs, Tensor) else next(iter(inputs.values() if isinstance(inputs, dict) else inputs))
-    )
-    return len(first)
+    if isinstance(inputs, Tensor):
+        return len(inputs)
+    return len(next(iter(inputs.values() if isinstance(inputs, dict) else inputs)))
 
 
 def each(change: Callable[[Tensor], Tensor], inputs: NetworkInputs) -> NetworkInputs:
