@@ -15,6 +15,7 @@ from poolwise.models.head import linear, mlp
 from poolwise.models.resnet import resnet_18
 from poolwise.models.transformer import transformer
 from poolwise.parameters import Parameter
+from poolwise.user_code import load_function
 
 _MODELS: dict[str, Callable[..., nn.Module]] = {
     "batchbald-cnn": batchbald_cnn,
@@ -42,7 +43,8 @@ def make(name: str, input_shape: Sequence[int], classes: int, **parameters: obje
     """A network by name.
 
     Args:
-        name: one of `names()`.
+        name: one of `names()`, or the address of a function of your own, `"package.module:function"`. It is called as
+            `function(input_shape, classes, **parameters)`; its parameters are keyword-only and annotated.
         input_shape: shape of one input: (channels, height, width) for the convolutional networks.
         classes: number of classes.
         parameters: the network's own parameters, as its function in `poolwise.models` describes them.
@@ -81,9 +83,14 @@ def _must_fit_memory(name: str, build: Callable[[], nn.Module]) -> None:
 def _find(name: str) -> Callable[..., nn.Module]:
     if name in _MODELS:
         return _MODELS[name]
+    if isinstance(name, str) and ":" in name:
+        return load_function(name, "model")
     close = difflib.get_close_matches(str(name), _MODELS, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise ParameterError(f"there is no model {name!r}.{hint} The models are: {', '.join(_MODELS)}.")
+    raise ParameterError(
+        f"there is no model {name!r}.{hint} The models are: {', '.join(_MODELS)}. One of your own is named by "
+        'its address, "package.module:function".'
+    )
 
 
 def _check(name: str, factory: Callable[..., nn.Module], given: Mapping[str, object]) -> dict[str, object]:
@@ -94,4 +101,6 @@ def _check(name: str, factory: Callable[..., nn.Module], given: Mapping[str, obj
         if key not in own:
             raise ParameterError(f"{name} has no parameter {key!r}. {listed}")
     hints = typing.get_type_hints(factory)
-    return {key: Parameter(key, own[key], hints[key], listed).check(value, name) for key, value in given.items()}
+    return {
+        key: Parameter(key, own[key], hints.get(key, object), listed).check(value, name) for key, value in given.items()
+    }

@@ -1,0 +1,267 @@
+/* The two convolution blocks of the BatchBALD CNN on 28 x 28 images: convolution, dropout mask, 2 x 2 max-pooling, ReLU.
+ *
+ * All images are [height][width][channels]. Masks are factors, 0 where an activation is dropped, or NULL for no dropout.
+ * `best` says which of the four activations of a window was the largest, or -1 where nothing above zero was left: it is all
+ * that the way back needs.
+ *
+ * The first block is written out. The second convolution, 32 channels of 12 x 12 to 64 of 8 x 8, is made by Winograd's
+ * minimal filtering F(4 x 4, 5 x 5) (Lavin and Gray 2016): 8 x 8 patches of the input and the filters are transformed, multiplied
+ * as 64 small matrix products, and transformed back to 4 x 4 outputs, with a sixth of the multiplications. The way back is
+ * the transpose of each step. No sum runs over images except those of the gradients of weights, so what an image gives
+ * does not depend on which others it is computed with.
+ */
+#include <string.h>
+
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int i8 __attribute__((vector_size(32), aligned(4), may_alias));
+#define LOAD(p) (*(const v8 *)(p))
+#define STORE(p, v) (*(v8 *)(p) = (v))
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    SIDE = 28, OUT1 = 24, HALF1 = 12, C1 = 32, /* the first block */
+    OUT2 = 8, HALF2 = 4, C2 = 64,              /* the second */
+    K = 5, PATCH = 8, POINTS = PATCH * PATCH,
+    TILES = 4, TOGETHER = 6, ROWS = TILES * TOGETHER /* patches per image, images and patches at a time */
+};
+
+/* Numbers of `yes` where the mask is set, of `no` elsewhere. */
+INLINE i8 choose(i8 mask, i8 yes, i8 no) { return (mask & yes) | (~mask & no); }
+
+/* The largest of each window, after the mask; two rows of activations make one row of outputs. */
+INLINE void pool(const float *rows, const float *mask, int width, int channels, float *out, int *best) {
+    for (int x = 0; x < width / 2; x++)
+        for (int c = 0; c < channels; c += 8) {
+            v8 top = {0};
+            i8 at = (i8){0} - 1;
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) {
+                int from = ((k >> 1) * width + 2 * x + (k & 1)) * channels + c;
+                v8 value = LOAD(rows + from);
+                if (mask) value *= LOAD(mask + from);
+                i8 larger = value > top;
+                at = choose(larger, (i8){0} + k, at);
+                top = (v8)choose(larger, (i8)value, (i8)top);
+            }
+            STORE(out + x * channels + c, top);
+            *(i8 *)(best + x * channels + c) = at;
+        }
+}
+
+/* The gradient of two rows of activations from that of one row of outputs. */
+INLINE void unpool(const float *grad, const int *best, const float *mask, int width, int channels, float *rows) {
+    for (int x = 0; x < width / 2; x++)
+        for (int c = 0; c < channels; c += 8) {
+            i8 value = (i8)LOAD(grad + x * channels + c), at = *(const i8 *)(best + x * channels + c);
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) {
+                int to = ((k >> 1) * width + 2 * x + (k & 1)) * channels + c;
+                v8 here = (v8)(value & (at == k));
+                if (mask) here *= LOAD(mask + to);
+                STORE(rows + to, here);
+            }
+        }
+}
+
+/* ---- the first block ---- */
+
+/* x [n][28][28], weight [25][32], bias [32], mask [n][24][24][32] -> out, best [n][12][12][32] */
+void first_forward(int n, const float *x, const float *weight, const float *bias, const float *mask, float *out, int *best) {
+    float rows[2 * OUT1 * C1];
+    for (int i = 0; i < n; i++, x += SIDE * SIDE)
+        for (int y = 0; y < OUT1; y++) {
+            float *row = rows + (y & 1) * OUT1 * C1;
+            for (int at = 0; at < OUT1; at += 3) {
+                v8 sum[3][4];
+                for (int p = 0; p < 3; p++)
+                    for (int q = 0; q < 4; q++) sum[p][q] = LOAD(bias + 8 * q);
+                for (int a = 0; a < K; a++)
+                    for (int b = 0; b < K; b++) {
+                        const float *w = weight + (a * K + b) * C1, *pixel = x + (y + a) * SIDE + at + b;
+#pragma GCC unroll 3
+                        for (int p = 0; p < 3; p++)
+#pragma GCC unroll 4
+                            for (int q = 0; q < 4; q++) sum[p][q] += pixel[p] * LOAD(w + 8 * q);
+                    }
+                for (int p = 0; p < 3; p++)
+                    for (int q = 0; q < 4; q++) STORE(row + (at + p) * C1 + 8 * q, sum[p][q]);
+            }
+            if (y & 1) {
+                long window = ((long)i * HALF1 + y / 2) * HALF1 * C1;
+                pool(rows, mask ? mask + 4 * window : 0, OUT1, C1, out + window, best + window);
+            }
+        }
+}
+
+/* Three taps of the gradient of the weights at a time: sum over pixels of gradient times input. */
+INLINE void first_taps(const float *x, const float *grad, float *dweight, int tap, int taps) {
+    v8 sum[3][4];
+    for (int p = 0; p < taps; p++)
+        for (int q = 0; q < 4; q++) sum[p][q] = LOAD(dweight + (tap + p) * C1 + 8 * q);
+    for (int y = 0; y < OUT1; y++)
+        for (int at = 0; at < OUT1; at++) {
+            const float *g = grad + (y * OUT1 + at) * C1;
+#pragma GCC unroll 3
+            for (int p = 0; p < taps; p++) {
+                float pixel = x[(y + (tap + p) / K) * SIDE + at + (tap + p) % K];
+#pragma GCC unroll 4
+                for (int q = 0; q < 4; q++) sum[p][q] += pixel * LOAD(g + 8 * q);
+            }
+        }
+    for (int p = 0; p < taps; p++)
+        for (int q = 0; q < 4; q++) STORE(dweight + (tap + p) * C1 + 8 * q, sum[p][q]);
+}
+
+/* Adds to dweight [25][32] and dbias [32]. */
+void first_backward(int n, const float *x, const float *mask, const float *dout, const int *best, float *dweight, float *dbias) {
+    static __thread float grad[OUT1 * OUT1 * C1];
+    for (int i = 0; i < n; i++, x += SIDE * SIDE) {
+        for (int y = 0; y < HALF1; y++) {
+            long window = ((long)i * HALF1 + y) * HALF1 * C1;
+            unpool(dout + window, best + window, mask ? mask + 4 * window : 0, OUT1, C1, grad + 2 * y * OUT1 * C1);
+        }
+        for (int at = 0; at < OUT1 * OUT1; at++)
+            for (int c = 0; c < C1; c++) dbias[c] += grad[at * C1 + c];
+        for (int tap = 0; tap < 24; tap += 3) first_taps(x, grad, dweight, tap, 3);
+        first_taps(x, grad, dweight, 24, 1);
+    }
+}
+
+/* ---- the second block ---- */
+
+/* Winograd's matrices for the points 0, 1, -1, 2, -2, 1/2, -1/2 and infinity; see compiled_cnn.py, which has the filters'. */
+static const float INPUT[8][8] = INPUT_MATRIX;   /* of patches of the input */
+static const float OUTPUT[4][8] = OUTPUT_MATRIX; /* of products to outputs */
+
+/* to[i] = sum over k of matrix[i][k] * from[k], for eight channels. */
+#define TRANSFORM(name, I, J, ENTRY)                                                      \
+    INLINE void name(const float *from, long step_from, float *to, long step_to) {        \
+        v8 in[J];                                                                         \
+        _Pragma("GCC unroll 8") for (int k = 0; k < J; k++) in[k] = LOAD(from + k * step_from); \
+        _Pragma("GCC unroll 8") for (int i = 0; i < I; i++) {                             \
+            v8 sum = {0};                                                                 \
+            _Pragma("GCC unroll 8") for (int k = 0; k < J; k++) if (ENTRY != 0) sum += ENTRY * in[k]; \
+            STORE(to + i * step_to, sum);                                                 \
+        }                                                                                 \
+    }
+TRANSFORM(to_points, 8, 8, INPUT[i][k])
+TRANSFORM(from_points, 8, 8, INPUT[k][i]) /* its transpose */
+TRANSFORM(to_outputs, 4, 8, OUTPUT[i][k])
+TRANSFORM(from_outputs, 8, 4, OUTPUT[k][i])
+
+/* c [M][N] = (or +=) a [M][L] b [L][N], rows of each apart by the steps; M is a multiple of R, N of 16. With a transposed,
+ * element (m, l) of a is at a[l * step_a + m]. */
+#define PRODUCT(name, R, A, START)                                                                            \
+    INLINE void name(int M, int N, int L, const float *a, int step_a, const float *b, int step_b, float *c, int step_c) { \
+        for (int n = 0; n < N; n += 16)                                                                       \
+            for (int m = 0; m < M; m += R) {                                                                  \
+                v8 sum[R][2];                                                                                 \
+                _Pragma("GCC unroll 6") for (int r = 0; r < R; r++) {                                         \
+                    float *at = c + (m + r) * step_c + n;                                                     \
+                    (void)at;                                                                                 \
+                    sum[r][0] = START(at), sum[r][1] = START(at + 8);                                         \
+                }                                                                                             \
+                for (int l = 0; l < L; l++) {                                                                 \
+                    v8 left = LOAD(b + l * step_b + n), right = LOAD(b + l * step_b + n + 8);                 \
+                    _Pragma("GCC unroll 6") for (int r = 0; r < R; r++) {                                     \
+                        float factor = A;                                                                     \
+                        sum[r][0] += factor * left, sum[r][1] += factor * right;                              \
+                    }                                                                                         \
+                }                                                                                             \
+                _Pragma("GCC unroll 6") for (int r = 0; r < R; r++) {                                         \
+                    STORE(c + (m + r) * step_c + n, sum[r][0]), STORE(c + (m + r) * step_c + n + 8, sum[r][1]); \
+                }                                                                                             \
+            }                                                                                                 \
+    }
+#define ZERO(p) ((v8){0})
+PRODUCT(product, 6, a[(m + r) * step_a + l], ZERO)
+PRODUCT(add_transposed_product, 4, a[l * step_a + m + r], LOAD)
+
+/* Where a patch of an image begins, and where its outputs do. */
+#define PATCH_AT(tile) (((tile) / 2 * 4 * HALF1 + (tile) % 2 * 4) * C1)
+#define OUTPUT_AT(tile) (((tile) / 2 * 4 * OUT2 + (tile) % 2 * 4) * C2)
+
+static __thread float products[POINTS * ROWS * C2], points[POINTS * ROWS * C1];
+
+/* x [n][12][12][32], filters [64 points][32][64], bias [64], mask [n][8][8][64] -> out, best [n][4][4][64].
+ * `kept` [n / 6 upwards][64 points][24][32] takes the transformed input, for the way back; NULL if there is none. */
+void second_forward(int n, const float *x, const float *filters, const float *bias, const float *mask, float *out, int *best,
+                    float *kept) {
+    float half[PATCH * PATCH * 8], outputs[OUT2 * OUT2 * C2];
+    for (int begin = 0; begin < n; begin += TOGETHER) {
+        int count = n - begin < TOGETHER ? n - begin : TOGETHER;
+        float *in = kept ? kept + (long)(begin / TOGETHER) * POINTS * ROWS * C1 : points;
+        if (count < TOGETHER) memset(in, 0, sizeof(float) * POINTS * ROWS * C1);
+        for (int row = 0; row < count * TILES; row++)
+            for (int c = 0; c < C1; c += 8) {
+                const float *patch = x + (long)(begin + row / TILES) * HALF1 * HALF1 * C1 + PATCH_AT(row % TILES) + c;
+                for (int j = 0; j < PATCH; j++) to_points(patch + j * C1, HALF1 * C1, half + j * 8, PATCH * 8);
+                for (int i = 0; i < PATCH; i++)
+                    to_points(half + i * PATCH * 8, 8, in + ((long)i * PATCH * ROWS + row) * C1 + c, ROWS * C1);
+            }
+        for (int p = 0; p < POINTS; p++)
+            product(ROWS, C2, C1, in + p * ROWS * C1, C1, filters + p * C1 * C2, C2, products + p * ROWS * C2, C2);
+        for (int i = 0; i < count; i++) {
+            for (int tile = 0; tile < TILES; tile++)
+                for (int c = 0; c < C2; c += 8) {
+                    const float *product = products + (i * TILES + tile) * C2 + c;
+                    for (int j = 0; j < PATCH; j++)
+                        to_outputs(product + j * ROWS * C2, PATCH * ROWS * C2, half + j * 8, PATCH * 8);
+                    for (int y = 0; y < 4; y++)
+                        to_outputs(half + y * PATCH * 8, 8, outputs + OUTPUT_AT(tile) + y * OUT2 * C2 + c, C2);
+                }
+            for (int at = 0; at < OUT2 * OUT2; at++)
+                for (int c = 0; c < C2; c++) outputs[at * C2 + c] += bias[c];
+            for (int y = 0; y < HALF2; y++) {
+                long window = ((long)(begin + i) * HALF2 + y) * HALF2 * C2;
+                pool(outputs + 2 * y * OUT2 * C2, mask ? mask + 4 * window : 0, OUT2, C2, out + window, best + window);
+            }
+        }
+    }
+}
+
+/* Writes dx [n][12][12][32]; adds to dfilters [64 points][32][64] and dbias [64]. `turned` are the filters as [64 points][64][32]. */
+void second_backward(int n, const float *kept, const float *turned, const float *mask, const float *dout, const int *best,
+                     float *dx, float *dfilters, float *dbias) {
+    float half[PATCH * PATCH * 8], outputs[OUT2 * OUT2 * C2];
+    memset(dx, 0, sizeof(float) * n * HALF1 * HALF1 * C1);
+    for (int begin = 0; begin < n; begin += TOGETHER) {
+        int count = n - begin < TOGETHER ? n - begin : TOGETHER;
+        const float *in = kept + (long)(begin / TOGETHER) * POINTS * ROWS * C1;
+        if (count < TOGETHER) memset(products, 0, sizeof products);
+        for (int i = 0; i < count; i++) {
+            for (int y = 0; y < HALF2; y++) {
+                long window = ((long)(begin + i) * HALF2 + y) * HALF2 * C2;
+                unpool(dout + window, best + window, mask ? mask + 4 * window : 0, OUT2, C2, outputs + 2 * y * OUT2 * C2);
+            }
+            for (int at = 0; at < OUT2 * OUT2; at++)
+                for (int c = 0; c < C2; c++) dbias[c] += outputs[at * C2 + c];
+            for (int tile = 0; tile < TILES; tile++)
+                for (int c = 0; c < C2; c += 8) {
+                    for (int y = 0; y < 4; y++)
+                        from_outputs(outputs + OUTPUT_AT(tile) + y * OUT2 * C2 + c, C2, half + y * PATCH * 8, 8);
+                    for (int j = 0; j < PATCH; j++)
+                        from_outputs(half + j * 8, PATCH * 8, products + ((long)j * ROWS + i * TILES + tile) * C2 + c,
+                                     PATCH * ROWS * C2);
+                }
+        }
+        for (int p = 0; p < POINTS; p++) {
+            product(ROWS, C1, C2, products + p * ROWS * C2, C2, turned + p * C1 * C2, C1, points + p * ROWS * C1, C1);
+            add_transposed_product(C1, C2, ROWS, in + p * ROWS * C1, C1, products + p * ROWS * C2, C2,
+                                   dfilters + p * C1 * C2, C2);
+        }
+        for (int row = 0; row < count * TILES; row++)
+            for (int c = 0; c < C1; c += 8) {
+                float *patch = dx + (long)(begin + row / TILES) * HALF1 * HALF1 * C1 + PATCH_AT(row % TILES) + c, line[8 * 8];
+                for (int j = 0; j < PATCH; j++)
+                    from_points(points + ((long)j * ROWS + row) * C1 + c, PATCH * ROWS * C1, half + j * 8, PATCH * 8);
+                for (int y = 0; y < PATCH; y++) {
+                    from_points(half + y * PATCH * 8, 8, line, 8);
+                    for (int k = 0; k < PATCH; k++) {
+                        float *to = patch + (y * HALF1 + k) * C1;
+                        STORE(to, LOAD(to) + LOAD(line + 8 * k));
+                    }
+                }
+            }
+    }
+}
