@@ -4,11 +4,15 @@
  * `best` says which of the four activations of a window was the largest, or -1 where nothing above zero was left: it is all
  * that the way back needs.
  *
- * The first block is written out. The second convolution, 32 channels of 12 x 12 to 64 of 8 x 8, is made by Winograd's
- * minimal filtering F(4 x 4, 5 x 5) (Lavin and Gray 2016): 8 x 8 patches of the input and the filters are transformed, multiplied
- * as 64 small matrix products, and transformed back to 4 x 4 outputs, with a sixth of the multiplications. The way back is
- * the transpose of each step. No sum runs over images except those of the gradients of weights, so what an image gives
- * does not depend on which others it is computed with.
+ * The second convolution, 32 channels of 12 x 12 to 64 of 8 x 8, is made by Winograd's minimal filtering F(4 x 4, 5 x 5) (Lavin
+ * and Gray 2016): 8 x 8 patches of the input and the filters are transformed, multiplied as 64 small matrix products, and
+ * transformed back to 4 x 4 outputs, with a sixth of the multiplications. On the way back at most one activation of a window
+ * has a gradient, so its products are written out for these alone. Winograd's transforms would be as fast there, but they
+ * leave a rounding error where a gradient is exactly zero, and Adam, which divides a gradient by its usual size, makes a
+ * whole step of it.
+ *
+ * No sum runs over images except those of the gradients of weights, so what an image gives does not depend on which others
+ * it is computed with.
  */
 #include <string.h>
 
@@ -145,62 +149,48 @@ static const float OUTPUT[4][8] = OUTPUT_MATRIX; /* of products to outputs */
         }                                                                                 \
     }
 TRANSFORM(to_points, 8, 8, INPUT[i][k])
-TRANSFORM(from_points, 8, 8, INPUT[k][i]) /* its transpose */
 TRANSFORM(to_outputs, 4, 8, OUTPUT[i][k])
-TRANSFORM(from_outputs, 8, 4, OUTPUT[k][i])
 
-/* c [M][N] = (or +=) a [M][L] b [L][N], rows of each apart by the steps; M is a multiple of R, N of 16. With a transposed,
- * element (m, l) of a is at a[l * step_a + m]. */
-#define PRODUCT(name, R, A, START)                                                                            \
-    INLINE void name(int M, int N, int L, const float *a, int step_a, const float *b, int step_b, float *c, int step_c) { \
-        for (int n = 0; n < N; n += 16)                                                                       \
-            for (int m = 0; m < M; m += R) {                                                                  \
-                v8 sum[R][2];                                                                                 \
-                _Pragma("GCC unroll 6") for (int r = 0; r < R; r++) {                                         \
-                    float *at = c + (m + r) * step_c + n;                                                     \
-                    (void)at;                                                                                 \
-                    sum[r][0] = START(at), sum[r][1] = START(at + 8);                                         \
-                }                                                                                             \
-                for (int l = 0; l < L; l++) {                                                                 \
-                    v8 left = LOAD(b + l * step_b + n), right = LOAD(b + l * step_b + n + 8);                 \
-                    _Pragma("GCC unroll 6") for (int r = 0; r < R; r++) {                                     \
-                        float factor = A;                                                                     \
-                        sum[r][0] += factor * left, sum[r][1] += factor * right;                              \
-                    }                                                                                         \
-                }                                                                                             \
-                _Pragma("GCC unroll 6") for (int r = 0; r < R; r++) {                                         \
-                    STORE(c + (m + r) * step_c + n, sum[r][0]), STORE(c + (m + r) * step_c + n + 8, sum[r][1]); \
-                }                                                                                             \
-            }                                                                                                 \
-    }
-#define ZERO(p) ((v8){0})
-PRODUCT(product, 6, a[(m + r) * step_a + l], ZERO)
-PRODUCT(add_transposed_product, 4, a[l * step_a + m + r], LOAD)
+/* c [24][64] = a [24][32] b [32][64] */
+INLINE void product(const float *a, const float *b, float *c) {
+    for (int n = 0; n < C2; n += 16)
+        for (int m = 0; m < ROWS; m += 6) {
+            v8 sum[6][2] = {0};
+            for (int l = 0; l < C1; l++) {
+                v8 left = LOAD(b + l * C2 + n), right = LOAD(b + l * C2 + n + 8);
+#pragma GCC unroll 6
+                for (int r = 0; r < 6; r++) {
+                    float factor = a[(m + r) * C1 + l];
+                    sum[r][0] += factor * left, sum[r][1] += factor * right;
+                }
+            }
+#pragma GCC unroll 6
+            for (int r = 0; r < 6; r++) {
+                STORE(c + (m + r) * C2 + n, sum[r][0]);
+                STORE(c + (m + r) * C2 + n + 8, sum[r][1]);
+            }
+        }
+}
 
 /* Where a patch of an image begins, and where its outputs do. */
 #define PATCH_AT(tile) (((tile) / 2 * 4 * HALF1 + (tile) % 2 * 4) * C1)
 #define OUTPUT_AT(tile) (((tile) / 2 * 4 * OUT2 + (tile) % 2 * 4) * C2)
 
-static __thread float products[POINTS * ROWS * C2], points[POINTS * ROWS * C1];
-
-/* x [n][12][12][32], filters [64 points][32][64], bias [64], mask [n][8][8][64] -> out, best [n][4][4][64].
- * `kept` [n / 6 upwards][64 points][24][32] takes the transformed input, for the way back; NULL if there is none. */
-void second_forward(int n, const float *x, const float *filters, const float *bias, const float *mask, float *out, int *best,
-                    float *kept) {
+/* x [n][12][12][32], filters [64 points][32][64], bias [64], mask [n][8][8][64] -> out, best [n][4][4][64]. */
+void second_forward(int n, const float *x, const float *filters, const float *bias, const float *mask, float *out, int *best) {
+    static __thread float points[POINTS * ROWS * C1], products[POINTS * ROWS * C2];
     float half[PATCH * PATCH * 8], outputs[OUT2 * OUT2 * C2];
     for (int begin = 0; begin < n; begin += TOGETHER) {
         int count = n - begin < TOGETHER ? n - begin : TOGETHER;
-        float *in = kept ? kept + (long)(begin / TOGETHER) * POINTS * ROWS * C1 : points;
-        if (count < TOGETHER) memset(in, 0, sizeof(float) * POINTS * ROWS * C1);
         for (int row = 0; row < count * TILES; row++)
             for (int c = 0; c < C1; c += 8) {
                 const float *patch = x + (long)(begin + row / TILES) * HALF1 * HALF1 * C1 + PATCH_AT(row % TILES) + c;
                 for (int j = 0; j < PATCH; j++) to_points(patch + j * C1, HALF1 * C1, half + j * 8, PATCH * 8);
                 for (int i = 0; i < PATCH; i++)
-                    to_points(half + i * PATCH * 8, 8, in + ((long)i * PATCH * ROWS + row) * C1 + c, ROWS * C1);
+                    to_points(half + i * PATCH * 8, 8, points + ((long)i * PATCH * ROWS + row) * C1 + c, ROWS * C1);
             }
         for (int p = 0; p < POINTS; p++)
-            product(ROWS, C2, C1, in + p * ROWS * C1, C1, filters + p * C1 * C2, C2, products + p * ROWS * C2, C2);
+            product(points + p * ROWS * C1, filters + p * C1 * C2, products + p * ROWS * C2);
         for (int i = 0; i < count; i++) {
             for (int tile = 0; tile < TILES; tile++)
                 for (int c = 0; c < C2; c += 8) {
@@ -220,48 +210,39 @@ void second_forward(int n, const float *x, const float *filters, const float *bi
     }
 }
 
-/* Writes dx [n][12][12][32]; adds to dfilters [64 points][32][64] and dbias [64]. `turned` are the filters as [64 points][64][32]. */
-void second_backward(int n, const float *kept, const float *turned, const float *mask, const float *dout, const int *best,
-                     float *dx, float *dfilters, float *dbias) {
-    float half[PATCH * PATCH * 8], outputs[OUT2 * OUT2 * C2];
+/* Writes dx [n][12][12][32]; adds to dweight [64][25][32] and dbias [64]. */
+void second_backward(int n, const float *x, const float *weight, const float *mask, const float *dout, const int *best,
+                     float *dx, float *dweight, float *dbias) {
     memset(dx, 0, sizeof(float) * n * HALF1 * HALF1 * C1);
-    for (int begin = 0; begin < n; begin += TOGETHER) {
-        int count = n - begin < TOGETHER ? n - begin : TOGETHER;
-        const float *in = kept + (long)(begin / TOGETHER) * POINTS * ROWS * C1;
-        if (count < TOGETHER) memset(products, 0, sizeof products);
-        for (int i = 0; i < count; i++) {
-            for (int y = 0; y < HALF2; y++) {
-                long window = ((long)(begin + i) * HALF2 + y) * HALF2 * C2;
-                unpool(dout + window, best + window, mask ? mask + 4 * window : 0, OUT2, C2, outputs + 2 * y * OUT2 * C2);
+    for (int i = 0; i < n; i++)
+        for (int c = 0; c < C2; c++) {
+            /* the activations of this channel that were the largest of their windows: their gradients, and where they see */
+            float grad[HALF2 * HALF2 + 3];
+            int from[HALF2 * HALF2 + 3], count = 0;
+            for (int window = 0; window < HALF2 * HALF2; window++) {
+                long at = ((long)i * HALF2 * HALF2 + window) * C2 + c;
+                if (best[at] < 0 || dout[at] == 0) continue;
+                int y = window / HALF2 * 2 + best[at] / 2, where = window % HALF2 * 2 + best[at] % 2;
+                grad[count] = mask ? dout[at] * mask[((long)(i * OUT2 + y) * OUT2 + where) * C2 + c] : dout[at];
+                dbias[c] += grad[count];
+                from[count++] = (y * HALF1 + where) * C1;
             }
-            for (int at = 0; at < OUT2 * OUT2; at++)
-                for (int c = 0; c < C2; c++) dbias[c] += outputs[at * C2 + c];
-            for (int tile = 0; tile < TILES; tile++)
-                for (int c = 0; c < C2; c += 8) {
-                    for (int y = 0; y < 4; y++)
-                        from_outputs(outputs + OUTPUT_AT(tile) + y * OUT2 * C2 + c, C2, half + y * PATCH * 8, 8);
-                    for (int j = 0; j < PATCH; j++)
-                        from_outputs(half + j * 8, PATCH * 8, products + ((long)j * ROWS + i * TILES + tile) * C2 + c,
-                                     PATCH * ROWS * C2);
-                }
-        }
-        for (int p = 0; p < POINTS; p++) {
-            product(ROWS, C1, C2, products + p * ROWS * C2, C2, turned + p * C1 * C2, C1, points + p * ROWS * C1, C1);
-            add_transposed_product(C1, C2, ROWS, in + p * ROWS * C1, C1, products + p * ROWS * C2, C2,
-                                   dfilters + p * C1 * C2, C2);
-        }
-        for (int row = 0; row < count * TILES; row++)
-            for (int c = 0; c < C1; c += 8) {
-                float *patch = dx + (long)(begin + row / TILES) * HALF1 * HALF1 * C1 + PATCH_AT(row % TILES) + c, line[8 * 8];
-                for (int j = 0; j < PATCH; j++)
-                    from_points(points + ((long)j * ROWS + row) * C1 + c, PATCH * ROWS * C1, half + j * 8, PATCH * 8);
-                for (int y = 0; y < PATCH; y++) {
-                    from_points(half + y * PATCH * 8, 8, line, 8);
-                    for (int k = 0; k < PATCH; k++) {
-                        float *to = patch + (y * HALF1 + k) * C1;
-                        STORE(to, LOAD(to) + LOAD(line + 8 * k));
+            for (int k = count; k < count + 3; k++) grad[k] = 0, from[k] = 0;
+            const float *image = x + (long)i * HALF1 * HALF1 * C1;
+            for (int k = 0; k < count; k += 4) /* four at a time: one visit to a weight for all */
+                for (int a = 0; a < K; a++)
+                    for (int q = 0; q < K * C1; q += 8) {
+                        float *to = dweight + (c * K + a) * K * C1 + q;
+                        const float *pixel = image + a * HALF1 * C1 + q;
+                        STORE(to, LOAD(to) + grad[k] * LOAD(pixel + from[k]) + grad[k + 1] * LOAD(pixel + from[k + 1]) +
+                                      grad[k + 2] * LOAD(pixel + from[k + 2]) + grad[k + 3] * LOAD(pixel + from[k + 3]));
                     }
-                }
-            }
-    }
+            for (int k = 0; k < count; k++)
+                for (int a = 0; a < K; a++)
+#pragma GCC unroll 4
+                    for (int q = 0; q < K * C1; q += 8) {
+                        float *to = dx + (long)i * HALF1 * HALF1 * C1 + from[k] + a * HALF1 * C1 + q;
+                        STORE(to, LOAD(to) + grad[k] * LOAD(weight + (c * K + a) * K * C1 + q));
+                    }
+        }
 }

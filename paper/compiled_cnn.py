@@ -105,26 +105,21 @@ class _First(torch.autograd.Function):
 class _Second(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor | None) -> Tensor:
-        n, (_, filter_25_64, _) = len(x), matrices()
-        x = _nhwc(x)
-        filters = filter_25_64.T @ weight.permute(2, 3, 1, 0).reshape(25, 32 * 64)
-        kept = torch.empty(-(-n // 6), 64, 24, 32) if any(context.needs_input_grad) else None
+        n, x = len(x), _nhwc(x)
+        filters = matrices()[1].T @ weight.permute(2, 3, 1, 0).reshape(25, 32 * 64)
         out, best = _images(n, 64, 4), _images(n, 64, 4, torch.int32)
-        library().second_forward(n, *_addresses(x, filters, bias, mask, out, best, kept))
-        if kept is not None:
-            context.save_for_backward(filters, kept, best, *([] if mask is None else [mask]))
+        library().second_forward(n, *_addresses(x, filters, bias, mask, out, best))
+        context.save_for_backward(x, weight, best, *([] if mask is None else [mask]))
         return out
 
     @staticmethod
     def backward(context: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
-        filters, kept, best, *mask = context.saved_tensors
-        n, dout = len(dout), _nhwc(dout)
-        dx, dfilters, dbias = _images(n, 32, 12), torch.zeros(64, 32 * 64), torch.zeros(64)
-        turned = filters.view(64, 32, 64).transpose(1, 2).contiguous()
+        x, weight, best, *mask = context.saved_tensors
+        dx, dweight, dbias = torch.empty_like(x), _nhwc(torch.zeros_like(weight)), torch.zeros(64)
+        weight, dout = _nhwc(weight), _nhwc(dout)
         library().second_backward(
-            n, *_addresses(kept, turned, mask[0] if mask else None, dout, best, dx, dfilters, dbias)
+            len(x), *_addresses(x, weight, mask[0] if mask else None, dout, best, dx, dweight, dbias)
         )
-        dweight = (matrices()[1] @ dfilters).view(5, 5, 32, 64).permute(3, 2, 0, 1)
         return dx, dweight, dbias, None
 
 
