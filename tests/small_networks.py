@@ -25,6 +25,10 @@ def mlp():
     return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3))
 
 
+def sized(input_shape, classes, *, hidden=16):
+    return nn.Sequential(nn.Linear(*input_shape, hidden), nn.ReLU(), nn.Linear(hidden, classes))
+
+
 def normed():
     return nn.Sequential(
         nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 12), nn.ReLU(), nn.Dropout(0.5),

@@ -343,3 +343,14 @@ def test_a_bad_number_of_classes_is_refused(name, classes):
 def test_the_stem_is_checked_without_the_registry():
     with pytest.raises(errors.ParameterError, match="stem"):
         models.resnet_18((3, 32, 32), 10, stem="tiny")
+
+
+def test_a_network_of_your_own_is_named_by_its_address():
+    network = models.make("small_networks:sized", (6,), 3, hidden=5)
+    assert network[0].out_features == 5
+    with pytest.raises(errors.ParameterError, match=r"no parameter 'width'\. Its parameters: hidden=16\."):
+        models.make("small_networks:sized", (6,), 3, width=5)
+    with pytest.raises(errors.ParameterError, match=r"cannot be loaded .*small_networks has no missing"):
+        models.make("small_networks:missing", (6,), 3)
+    with pytest.raises(errors.ParameterError, match="One of your own is named by its address"):
+        models.make("missing", (6,), 3)
