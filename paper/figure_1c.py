@@ -1,6 +1,6 @@
 """Figure 1 (c) at the paper's scale, as far as it has been run: records, and a page with the authors' values.
 
-The runs take days, so their records are collected again and again while they are being made.
+The runs take days on a few processor cores, so their records are collected again and again while they are being made.
 """
 
 import io
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from paper import figure_1c_claims
 from paper.places import CONFIGS, DOCS, RECORDS, must_exist
 from poolwise.errors import FileError
 from poolwise.experiments import Config, read_config
@@ -126,6 +127,7 @@ def _page(runs: Sequence[RunRecord], config: Config, drawn: Mapping[str, Curve])
             "none, its unfinished runs are drawn as far as they go together. Diamonds are the authors' values.",
             _table(runs, drawn, config),
             _crossing(drawn),
+            figure_1c_claims.section(runs),
             _not_run(runs, config),
             "## What differs from the authors' runs\n\n"
             "Their values were read off the picture in their repository, so the last digit is uncertain. Each of our "
@@ -133,8 +135,11 @@ def _page(runs: Sequence[RunRecord], config: Config, drawn: Mapping[str, Curve])
             "images as the pool and has 10 networks by default; their text has 5. Everything else is in "
             f"`paper/configs/paper/{EXPERIMENT}.toml`, with the source of each setting.",
             "## How this page was made\n\n"
-            f"`poolwise run` on that file, on one processor core; `python -m paper collect RUNS` put the records into "
-            f"`paper/records/{NAME}{SUFFIX}` and made this page. Versions: {', '.join(versions)}.",
+            "`poolwise run` on that file, on one processor core; `python -m paper collect RUNS` put the records into "
+            f"`paper/records/{NAME}{SUFFIX}` and made this page. The first three runs (seed 0 of `random`, "
+            "`power-lbb-released` and `lbb-released`) have the network of the package, the others the same network "
+            "with its convolutions compiled from C (`paper/compiled_cnn.py`): the same function up to rounding, in a "
+            f"third of the time. Versions: {', '.join(versions)}.",
         ]
     ) + "\n"  # fmt: skip
 

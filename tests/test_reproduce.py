@@ -527,7 +527,7 @@ def test_records_of_unfinished_runs_are_collected_again_and_again(records, call)
     archive, page, picture = (Path(line) for line in out.split())
     assert picture.read_bytes()[:4] == b"\x89PNG"
     text = page.read_text()
-    assert "Finished runs: 1 of 70; under way: 1." in text
+    assert "Finished runs: 1 of 75; under way: 1." in text
     assert "| `random` | random | 1 of 5 | 80.0 | 79.7 | +0.3 |" in text
     assert "| `lbb-released` | LBB | 0 of 5 | 40.0 (at 20) | 81.3 | – |" in text
     assert "| `batchbald` | BatchBALD | 0 of 5 | – | 77.5 | – |" in text
@@ -542,10 +542,29 @@ def test_records_of_unfinished_runs_are_collected_again_and_again(records, call)
     text = page.read_text()
     assert "| `random` | random | 2 of 5 | 75.0 ± 7.1 | 79.7 | −4.7 |" in text
     assert "| `lbb-released` | LBB | 1 of 5 | 82.0 | 81.3 | +0.7 |" in text
+    assert "| LBB as released, against random | 1 | +2.7 | +2.0 | one seed: no verdict |" in text
+    assert "| LBB is better than BALD | 0 | – | – | not run |" in text
 
     assert call("collect", records / "runs")[0] == 0, "an older state does not replace a newer one"
     assert page.read_text() == text
     assert archive.read_bytes() != before
+
+
+def test_claims_are_judged_by_finished_runs_of_the_same_seeds(records, call):
+    for seed in range(4):
+        write_run(records / "runs", "bald", seed, {20: 0.5, 500: 0.7})
+        write_run(records / "runs", "lbb-released", seed, {20: 0.5, 500: 0.8 + seed / 1000})
+        write_run(records / "runs", "power-bald-5", seed, {20: 0.5, 500: 0.6 + seed / 1000})
+        write_run(records / "runs", "batchbald", seed, {20: 0.5 + seed % 2 / 2, 500: 0.7})
+        write_run(records / "runs", "random", seed, {20: 0.5, 500: 0.7 - seed / 10_000})
+    write_run(records / "runs", "random", 4, {20: 0.9, 500: 0.9})  # of a seed that the others have not
+    write_run(records / "runs", "bald", 4, {20: 0.1})  # not finished
+    assert call("collect", records / "runs")[0] == 0
+    text = (records / "DOCS" / "figure-1c.md").read_text()
+    assert "| LBB is better than BALD | 4 | +5.1 [+5.0, +5.2] | +10.2 [+9.9, +10.4] | holds |" in text
+    assert "| PBALD is better than BALD | 4 | −4.9 [−5.0, −4.8] | −9.8 [−10.1, −9.6] | does not hold |" in text
+    assert "| BALD against random | 4 | 0.0 [0.0, 0.0] | 0.0 [0.0, 0.0] | equivalent |" in text
+    assert "| BatchBALD against random | 4 | +12.5 [−10.5, +35.5] | 0.0 [0.0, 0.0] | inconclusive |" in text
 
 
 def test_a_folder_with_other_runs_is_refused(records, call):

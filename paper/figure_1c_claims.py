@@ -1,0 +1,105 @@
+"""What the paper says of Figure 1 (c), and what the runs at its scale say: differences of methods, paired by seed."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from poolwise.experiments.records import RunRecord
+from poolwise.reports.numbers import signed
+from poolwise.reports.paired import CONFIDENCE, Difference, difference, holm
+
+
+class Question(NamedTuple):
+    """Whether one method is above another.
+
+    Attributes:
+        text: what the paper says, or what we ask.
+        first: the one.
+        second: the other.
+    """
+
+    text: str
+    first: str
+    second: str
+
+
+PAPER = (
+    Question("LBB is better than BALD", "lbb-released", "bald"),
+    Question("PLBB is significantly better than PBALD", "power-lbb-released", "power-bald-5"),
+    Question("PLBB is better than LBB", "power-lbb-released", "lbb-released"),
+    Question("PBALD is better than BALD", "power-bald-5", "bald"),
+    Question("PLBB is better than random", "power-lbb-released", "random"),
+    Question("PBALD is better than random", "power-bald-5", "random"),
+)
+OURS = (
+    Question("LBB as released, against random", "lbb-released", "random"),
+    Question("LBB as printed, against LBB as released", "lbb-printed", "lbb-released"),
+    Question("BALD against random", "bald", "random"),
+    Question("BatchBALD against random", "batchbald", "random"),
+    Question("margin against PLBB", "margin", "power-lbb-released"),
+    Question("posterior coverage against PLBB", "posterior-coverage", "power-lbb-released"),
+    Question("mutual herding on pixels against PLBB", "mutual-herding", "power-lbb-released"),
+)
+HEAD = "| | seeds | over the curve | at the end | verdict |\n| --- | ---: | ---: | ---: | --- |"
+
+
+def section(runs: Sequence[RunRecord]) -> str:
+    """The section of the page; only finished runs count, and only seeds that both methods have."""
+    finished = [run for run in runs if run.finished]
+    few = max((rows.seeds for rows in (_compare(finished, q)[0] for q in (*PAPER, *OURS))), default=0)
+    sure = f"{CONFIDENCE:.0%} confidence intervals by Student's t" if few > 1 else "one seed gives no interval"
+    return "\n\n".join(
+        [
+            "## What the runs say",
+            "Differences in accuracy between two methods, in points, from finished runs of the same seed: the mean "
+            f"over all counts of labels, and at the last ({sure}). The verdict is of the mean over the curve, corrected for "
+            "the number of rows in its table (Holm).",
+            "What the paper says of this figure, by its text or its caption:",
+            _table(finished, PAPER),
+            "Other questions:",
+            _table(finished, OURS),
+        ]
+    )
+
+
+def _table(runs: Sequence[RunRecord], questions: Sequence[Question]) -> str:
+    found = [_compare(runs, question) for question in questions]
+    adjusted = holm([curve.p_value for curve, _ in found])
+    claimed = questions is PAPER
+    rows = [
+        f"| {question.text} | {curve.seeds} | {_points(curve)} | {_points(end)} | {_verdict(curve, p, claimed)} |"
+        for question, (curve, end), p in zip(questions, found, adjusted, strict=True)
+    ]
+    return "\n".join([HEAD, *rows])
+
+
+def _compare(runs: Sequence[RunRecord], question: Question) -> tuple[Difference, Difference]:
+    """The difference over the curve, and at the end."""
+
+    def values(label: str, last: bool) -> dict[int, float]:
+        chosen = {run.seed: [entry.metrics["accuracy"] for entry in run.rounds] for run in runs if run.label == label}
+        return {seed: curve[-1] if last else float(np.mean(curve)) for seed, curve in chosen.items()}
+
+    curve, end = (difference(values(question.first, last), values(question.second, last)) for last in (False, True))
+    return curve, end
+
+
+def _points(found: Difference) -> str:
+    if found.seeds == 0:
+        return "–"
+    text = signed(found.mean)
+    return text if math.isnan(found.low) else f"{text} [{signed(found.low)}, {signed(found.high)}]"
+
+
+def _verdict(found: Difference, p_value: float, claimed: bool) -> str:
+    if found.seeds == 0:
+        return "not run"
+    if found.verdict == "no verdict":
+        return "one seed: no verdict"
+    if found.verdict in ("equivalent", "inconclusive") or p_value >= 1 - CONFIDENCE:
+        return "equivalent" if found.verdict == "equivalent" else "inconclusive"
+    if claimed:
+        return "holds" if found.verdict == "better" else "does not hold"
+    return found.verdict
