@@ -48,14 +48,14 @@ HEAD = "| | seeds | over the curve | at the end | verdict |\n| --- | ---: | ---:
 def section(runs: Sequence[RunRecord]) -> str:
     """The section of the page; only finished runs count, and only seeds that both methods have."""
     finished = [run for run in runs if run.finished]
-    few = max((rows.seeds for rows in (_compare(finished, q)[0] for q in (*PAPER, *OURS))), default=0)
-    sure = f"{CONFIDENCE:.0%} confidence intervals by Student's t" if few > 1 else "one seed gives no interval"
+    most = max(_compare(finished, question)[0].seeds for question in (*PAPER, *OURS))
+    sure = f"{CONFIDENCE:.0%} confidence intervals by Student's t" if most > 1 else "one seed gives no interval"
     return "\n\n".join(
         [
             "## What the runs say",
             "Differences in accuracy between two methods, in points, from finished runs of the same seed: the mean "
-            f"over all counts of labels, and at the last ({sure}). The verdict is of the mean over the curve, corrected for "
-            "the number of rows in its table (Holm).",
+            f"over all counts of labels, and at the last ({sure}). The verdict is of the mean over the curve, corrected "
+            "for the number of rows in its table (Holm).",
             "What the paper says of this figure, by its text or its caption:",
             _table(finished, PAPER),
             "Other questions:",
