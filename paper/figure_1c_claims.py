@@ -54,8 +54,8 @@ def section(runs: Sequence[RunRecord]) -> str:
         [
             "## What the runs say",
             "Differences in accuracy between two methods, in points, from finished runs of the same seed: the mean "
-            f"over all counts of labels, and at the last ({sure}). The verdict is of the mean over the curve, corrected "
-            "for the number of rows in its table (Holm).",
+            f"over all counts of labels, and at the last ({sure}). The verdict is of the mean over the curve, "
+            "corrected for the number of rows in its table (Holm).",
             "What the paper says of this figure, by its text or its caption:",
             _table(finished, PAPER),
             "Other questions:",
