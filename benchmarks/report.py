@@ -203,10 +203,37 @@ def data(tasks: list[Task], found: Found, checks: dict[str, list[Check]], real: 
 
 
 def write(out: Path, tasks: list[Task], found: Found, real: Path, command: str, *, quick: bool) -> None:
-    """Write the page, its data and its picture."""
+    """Write the page, its data and its picture.
+
+    Where some tasks have no results, but a page is there, the others' parts of it are renewed and the rest is kept.
+    """
     out.mkdir(parents=True, exist_ok=True)
     checks = {task.name: verdicts(task, found) for task in tasks}
-    content = data(tasks, found, checks, real, command)
-    (out / "benchmarks.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-    (out / "benchmarks.md").write_text(page(tasks, found, checks, real, command, quick))
-    picture.draw([task for task in tasks if any(case.series for case in task.cases)], found, out / "benchmarks.png")
+    content, text = data(tasks, found, checks, real, command), page(tasks, found, checks, real, command, quick)
+    measured = [task for task in tasks if any(name == task.name for name, _, _ in found)]
+    page_path, data_path = out / "benchmarks.md", out / "benchmarks.json"
+    if len(measured) < len(tasks) and page_path.exists() and data_path.exists():
+        names = [task.name for task in measured]
+        text = renewed(page_path.read_text(), text, names)
+        new = {task["name"]: task for task in content["tasks"] if task["name"] in names}
+        content = json.loads(data_path.read_text())
+        content["tasks"] = [new.get(task["name"], task) for task in content["tasks"]]
+    data_path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    page_path.write_text(text)
+    if all(task in measured for task in tasks if any(case.series for case in task.cases)):
+        picture.draw([task for task in tasks if any(case.series for case in task.cases)], found, out / "benchmarks.png")
+
+
+def renewed(before: str, after: str, names: list[str]) -> str:
+    """A page with the sections and targets of some tasks taken from another, and when they were measured."""
+    sections, new = (dict(part.split("\n", 1) for part in text.split("\n## ")[1:]) for text in (before, after))
+    for name in names:
+        sections[name] = f"\nMeasured again on {time.strftime('%Y-%m-%d')}.\n{new[name].rstrip()}\n"
+    rows = {name: [row for row in new["Targets"].splitlines() if row.startswith(f"| [{name}](")] for name in names}
+    lines: list[str] = []
+    for row in sections["Targets"].splitlines():
+        name = row.removeprefix("| [").partition("]")[0]
+        lines += [row] if name not in rows else [] if lines and lines[-1] in rows[name] else rows[name]
+    sections["Targets"] = "\n".join(lines)
+    head = before.split("\n## ", 1)[0]
+    return "\n## ".join([head, *(f"{name}\n{text.rstrip()}\n" for name, text in sections.items())])
