@@ -7,8 +7,8 @@ from poolwise.arrays import Array
 from poolwise.compiling import compiled, compiled_exactly
 from poolwise.selection.coverage_kernels import Scratch
 
-# Values that are looked at together.
-_TOGETHER = 16
+# The first bit of each of eight bytes, where the last of these begins, and one.
+_FIRST_BITS, _LAST_BYTE, _ONE = np.uint64(0x0101010101010101), np.uint64(56), np.uint64(1)
 _places, _values = Scratch(), Scratch()
 
 
@@ -45,66 +45,80 @@ def add_both(
         sums_n[j] += added_n[j]
 
 
-def above(values_t_n: Array, above_t: Array) -> tuple[Array, Array, Array]:
-    """Values above a level of their row."""
+def above(values_t_n: Array, above_t: Array, above_n: Array) -> tuple[Array, Array, Array]:
+    """Values above a level of their row, or of their column."""
     size = values_t_n.size + 1
     places = _places.shaped(1, size, torch.int32).numpy()[0]
     values = _values.shaped(1, size, torch.float64 if values_t_n.dtype == np.float64 else torch.float32).numpy()[0]
     lengths_t = np.empty(len(values_t_n), np.int64)
-    found = _collect(values_t_n, above_t, lengths_t, places, values)
+    found = _collect(values_t_n, above_t, above_n, lengths_t, places, values)
     return lengths_t, places[:found].copy(), values[:found].copy()
 
 
 @compiled
-def _collect(values_t_n: Array, above_t: Array, lengths_t: Array, places: Array, values: Array) -> int:
-    """Write values above a level to the beginning of arrays; most of the time the largest of several is not."""
+def _collect(
+    values_t_n: Array, above_t: Array, above_n: Array, lengths_t: Array, places: Array, values: Array
+) -> int:
+    """Write values above a level to the beginning of arrays. Eight are compared at once, and most of them are not."""
     rows, columns = values_t_n.shape
-    whole = columns - columns % _TOGETHER
-    found = 0
+    both, found = len(above_n) > 0, 0
+    flags = np.zeros(columns + 8, np.uint8)  # one byte per value, and eight of them in one number
+    eights = flags[: (columns + 7) // 8 * 8].view(np.uint64)
     for i in range(rows):
         row_n, level, first = values_t_n[i], above_t[i], found
-        for start in range(0, whole, _TOGETHER):
-            largest = row_n[start]
-            for j in range(start + 1, start + _TOGETHER):
-                largest = max(largest, row_n[j])
-            if largest > level:
-                for j in range(start, start + _TOGETHER):
-                    # The number after the last hit is written, and not counted.
-                    places[found], values[found] = j, row_n[j]
-                    found += row_n[j] > level
-        for j in range(whole, columns):
-            places[found], values[found] = j, row_n[j]
-            found += row_n[j] > level
+        if both:
+            for j in range(columns):
+                flags[j] = row_n[j] > min(level, above_n[j])
+        else:
+            for j in range(columns):
+                flags[j] = row_n[j] > level
+        for eight in range(len(eights)):
+            left = eights[eight]
+            while left != 0:
+                # The bits below the lowest one that is set: eight for every value before it.
+                below = (left - _ONE) & ~left
+                places[found] = 8 * eight + np.int64(((below & _FIRST_BITS) * _FIRST_BITS) >> _LAST_BYTE)
+                found += 1
+                left &= left - _ONE
+        for entry in range(first, found):
+            values[entry] = row_n[places[entry]]
         lengths_t[i] = found - first
     return found
 
 
 @compiled
-def count(places: Array, values: Array, above_n: Array, counts_n: Array) -> None:
-    """Count, for each column, the values above its level."""
-    for entry in range(len(places)):
-        place = places[entry]
-        counts_n[place] += values[entry] > above_n[place]
+def count(found: tuple[Array, Array, Array], above_t: Array, above_n: Array, counts_t: Array, counts_n: Array) -> None:
+    """Count, for each row and each column, the values above its level."""
+    lengths_t, places, values = found
+    entry = 0
+    for i in range(len(lengths_t)):
+        level, own = above_t[i], 0
+        for _ in range(lengths_t[i]):
+            column, value = places[entry], values[entry]
+            own += value > level
+            counts_n[column] += value > above_n[column]
+            entry += 1
+        counts_t[i] += own
 
 
 @compiled
 def place(
     found: tuple[Array, Array, Array],
-    rows: tuple[Array, Array],
-    columns: tuple[Array, Array],
-    above_n: Array,
+    rows: tuple[Array, Array, Array],
+    columns: tuple[Array, Array, Array],
     lists: tuple[Array, Array],
 ) -> None:
-    """Write values to the lists of their rows, and of their columns where they are above a level of these."""
+    """Write values to the lists of their rows and of their columns, where they are above a level of these."""
     lengths_t, places, values = found
-    (own_t, ends_t), (others_n, ends_n), (new_places, new_values) = rows, columns, lists
+    (own_t, ends_t, above_t), (others_n, ends_n, above_n), (new_places, new_values) = rows, columns, lists
     both, entry = len(above_n) > 0, 0
     for i in range(len(lengths_t)):
-        end = ends_t[i]
+        end, level = ends_t[i], above_t[i]
         for _ in range(lengths_t[i]):
             j, value = places[entry], values[entry]
-            new_places[end], new_values[end] = others_n[j], value
-            end += 1
+            if value > level:
+                new_places[end], new_values[end] = others_n[j], value
+                end += 1
             if both and value > above_n[j]:
                 new_places[ends_n[j]], new_values[ends_n[j]] = own_t[i], value
                 ends_n[j] += 1

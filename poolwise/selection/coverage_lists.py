@@ -52,12 +52,12 @@ class Lists:
         total = int(hits.counts_s.sum())
         self._make_room(total)
         starts_s = self._used + starts_of(hits.counts_s)
-        ends_s, nothing = starts_s.copy(), np.empty(0, self._values.dtype)
+        ends_s, nothing = starts_s.copy(), hits.above_s[:0]
         for rows, columns, both, found in hits.parts:
-            own, others = hits.numbers[rows] if both else hits.numbers[:0], hits.numbers[columns]
-            ends_n, above_n = (ends_s[columns], hits.above_s[columns]) if both else (ends_s[:0], nothing)
-            lists = self._places, self._values
-            self._loops.place(found, (own, ends_s[rows]), (others, ends_n), above_n, lists)
+            own = hits.numbers[rows] if both else hits.numbers[:0]
+            others = (ends_s[columns], hits.above_s[columns]) if both else (ends_s[:0], nothing)
+            of_rows, of_columns = (own, ends_s[rows], hits.above_s[rows]), (hits.numbers[columns], *others)
+            self._loops.place(found, of_rows, of_columns, (self._places, self._values))
         listed = np.isfinite(hits.above_s)
         targets = hits.targets_s[listed]
         self._starts[targets], self._lengths[targets] = starts_s[listed], hits.counts_s[listed]
