@@ -343,7 +343,7 @@ def main() -> None:
             print(f"| {title.format(n=n)} | not measured: {error} | | | | |")
         if not contenders:
             continue
-        rows = measure(title.format(n=n), contenders)
+        rows = coverage_tasks.from_predictions(measure(title.format(n=n), contenders))
         print(*map(line, rows), sep="\n", flush=True)
         if not options.quick:
             save(name, rows, machine)

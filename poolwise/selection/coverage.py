@@ -45,12 +45,11 @@ _BYTES_PER_PAIR, _MOST_PAIRS = 32, 1 << 26
 # as a product of a matrix, per pair.
 _SHORT = 0.15
 # This few pairs are kept in a table, if there is room: 1,400 points that cover each other. Where loops are compiled, a
-# table is faster than lists up to this many times as many.
+# table is faster than lists up to this many times as many, if candidates and targets are not the same points.
 _FEW, _COMPILED = 1 << 21, 4
 # Where all pairs are kept, all targets get lists once a pick improves no larger a share of them, or after this many
 # passes over the pairs.
-_SOON, _PASSES = 0.15, 8
-_TILED = 1 << 21
+_SOON, _PASSES = 0.1, 12
 # Candidates that are looked at to estimate how long lists would be, for so many targets at a time.
 _PROBES, _PROBED = 256, 4096
 # A symmetric sweep costs about this share of one that makes every product.
@@ -66,7 +65,7 @@ _NEW = 256
 _JUDGED = 2000
 # Indexing a listed pair costs about as much as looking at this many targets for one point, and an exact value of a pair
 # as much as looking at that many.
-_INDEXED, _EXACT = 1, 2
+_INDEXED, _EXACT = 0.3, 2
 # Compiled loops make this many picks at a time.
 _AHEAD = 256
 # A gain up to this is what rounding leaves of one that has fallen to zero.
@@ -104,7 +103,7 @@ class Coverage(GreedyObjective):
         self._compiled = hasattr(self._loops, "ahead")
         self._room = min(_MOST_PAIRS, task.memory // _BYTES_PER_PAIR)
         few = _FEW * (_COMPILED if self._compiled else 1)
-        self._keep = self._compiled and math.prod(kernel.shape) >= _TILED and fit(kernel, ROWS, task.memory)
+        self._keep = self._compiled and math.prod(kernel.shape) > _FEW and fit(kernel, ROWS, task.memory)
         self._tiles: Tiles | None = None
         self._few = not self._keep and math.prod(kernel.shape) <= min(few, self._room)
         self._total = float(self._weights_T.sum(dtype=np.float64))
@@ -232,7 +231,7 @@ class Coverage(GreedyObjective):
     def ahead(self, count: int) -> tuple[Array, Array]:
         """Picks that compiled loops can make, and their gains."""
         kernel, lists, gains_N = self._kernel, self._lists, self._gains_N
-        ready = lists.complete and not len(lists.unknown_n) and kernel.factors is not None and self._compiled
+        ready = lists.complete and kernel.factors is not None and self._compiled
         if gains_N is None or not ready:
             return super().ahead(count)
         targets = self.covered_T, self._weights_T, self._known_T, self._high_T, self._low_T, lists.listed_T
@@ -253,7 +252,7 @@ class Coverage(GreedyObjective):
 
     def _until_index(self) -> int:
         """How much more may be looked at before the lists are indexed again."""
-        return max(0, self._kernel.shape[1] + _INDEXED * len(self._lists) - self._looked)
+        return max(0, int(self._kernel.shape[1] + _INDEXED * len(self._lists)) - self._looked)
 
     def _raise(self, targets_n: Array, values_n: Array) -> None:
         """Set how far targets are covered, and the levels that follow."""
@@ -331,7 +330,6 @@ class Coverage(GreedyObjective):
             self._sum_up(gains_N)
         if keep and found.parts:
             self._tiles, self._keep = None, False
-            self._lists.index()
         return gains_N
 
     def _once_short(self, everything: bool) -> Array:

@@ -35,6 +35,7 @@ class Lists:
         self._places, self._values = np.empty(0, np.int32), np.empty(0, weights_T.dtype)
         self._starts, self._lengths = np.zeros(shape[1], np.int64), np.zeros(shape[1], np.int64)
         self._ends_N, self._numbers = np.zeros(shape[0] + 1, np.int64), np.empty(0, np.int32)
+        self._turned = self._values
         self.listed_T = np.zeros(shape[1], bool)
         self.without = shape[1]
         self.unknown_n = np.arange(shape[1])
@@ -94,8 +95,9 @@ class Lists:
             state: what else the loop takes.
         """
         lists = self._places, self._values, self._starts, self._lengths
+        ends_N = self._ends_N[:0] if len(self.unknown_n) else self._ends_N
         made: tuple[Array, Array, Array, Array] = self._loops.ahead(
-            gains_N, lists, (self._ends_N, self._numbers), *state
+            gains_N, lists, (ends_N, self._numbers, self._turned), *state
         )
         self._dropped(int(made[3][1] - made[3][2]))
         return made
@@ -111,7 +113,9 @@ class Lists:
     def index(self) -> None:
         """Make `targets` know the lists as they are; `unknown_n` are the targets that have none."""
         self._ends_N, self._numbers = np.zeros(self._shape[0] + 1, np.int64), np.empty(self._count, np.int32)
-        self._loops.turn(self._places, self._starts, self._lengths, self._ends_N, self._numbers)
+        self._turned = np.empty(self._count, self._values.dtype)
+        lists = self._places, self._values, self._starts, self._lengths
+        self._loops.turn(*lists, self._ends_N, self._numbers, self._turned)
         self.unknown_n = np.flatnonzero(~self.listed_T)
 
     def settle(self, kernel: Kernel) -> None:

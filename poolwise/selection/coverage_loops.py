@@ -116,7 +116,9 @@ def place(
         _append(places[order], own_t[own[order]], values[order], above_n, ends_n, lists)
 
 
-def _append(owners: Array, numbers: Array, values: Array, above: Array, ends: Array, lists: tuple[Array, Array]) -> None:
+def _append(
+    owners: Array, numbers: Array, values: Array, above: Array, ends: Array, lists: tuple[Array, Array]
+) -> None:
     """Write values above the level of their owner to its list; owners are in order."""
     kept = np.flatnonzero(values > above[owners])
     counts = np.bincount(owners[kept], minlength=len(ends))
@@ -230,6 +232,11 @@ def lower(values_T_N: Array, targets_n: Array, from_T: Array, to_T: Array, weigh
         gains_N -= weights_T[some_m].astype(np.float64) @ parts_m_N
 
 
+def mirror(values_t_n: Array, out_n_t: Array) -> None:
+    """Write values with rows and columns swapped."""
+    out_n_t[:] = values_t_n.T
+
+
 def add_lists(
     places: Array,
     values: Array,
@@ -275,18 +282,25 @@ def gather(
     np.take(values, entries, out=new_values[: len(entries)])
 
 
-def turn(places: Array, starts: Array, lengths: Array, ends_N: Array, targets: Array) -> None:
-    """Write the lists of each candidate: the targets in whose lists it is.
+def turn(
+    places: Array, values: Array, starts: Array, lengths: Array, ends_N: Array, targets: Array, turned: Array
+) -> None:
+    """Write the lists of each candidate: the targets in whose lists it is, and the values.
 
     Args:
         places: the candidates of all lists.
+        values: their values.
         starts: `[T]` where each list begins.
         lengths: `[T]` how long it is.
         ends_N: `[N + 1]` zeros; then where the targets of each candidate begin, and where the last ones end.
         targets: the targets of all candidates, one candidate after another; written to.
+        turned: the values of these pairs; written to.
     """
-    own = places[runs(starts, lengths)]
-    targets[:] = np.repeat(np.arange(len(starts), dtype=np.int32), lengths)[np.argsort(own, kind="stable")]
+    entries = runs(starts, lengths)
+    own = places[entries]
+    order = np.argsort(own, kind="stable")
+    targets[:] = np.repeat(np.arange(len(starts), dtype=np.int32), lengths)[order]
+    turned[:] = values[entries[order]]
     ends_N[1:] = np.cumsum(np.bincount(own, minlength=len(ends_N) - 1))
 
 

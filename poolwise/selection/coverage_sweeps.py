@@ -14,7 +14,7 @@ from poolwise.selection.coverage_loops import loops
 from poolwise.selection.coverage_tiles import Tiles
 
 # Targets and candidates of a block: two megabytes, which stay in a cache while they are worked on.
-ROWS, _COLUMNS = 256, 2048
+ROWS, _COLUMNS = 512, 1024
 # Numbers of a block whose targets are fewer.
 _BLOCK = ROWS * _COLUMNS
 
@@ -118,6 +118,7 @@ def sweep_symmetric(
         `[T]` sums of the parts of values that are above the level, times the weight; and the lists.
     """
     T, listed_T = len(from_T), np.isfinite(above_T)
+    any_listed = bool(listed_T.any())
     loop, block = loops(T * T), kernel.block if tiles is None else tiles.block
 
     def work(rows: slice) -> tuple[slice, Array, Array, Array, list[Part]]:
@@ -126,7 +127,7 @@ def sweep_symmetric(
         for some in [rows, *_slices(rows.stop, T, _COLUMNS)]:
             values_t_n, here = block(rows, some).numpy(), slice(some.start - rows.start, some.stop - rows.start)
             other = some is not rows
-            if listed_T[rows].any() or (other and listed_T[some].any()):
+            if any_listed and (listed_T[rows].any() or (other and listed_T[some].any())):
                 hits = loop.above(values_t_n, above_T[rows], above_T[some] if other else above_T[:0])
                 found.append((rows, some, other, hits))
                 if other:

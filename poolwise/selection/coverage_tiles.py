@@ -8,8 +8,9 @@ from torch import Tensor
 
 from poolwise.selection.coverage_kernels import Kernel
 
-# How much of the memory they may take: with 1 GiB, 11,500 points in single precision.
-_SHARE = 1 / 4
+# How much of the memory they may take: with 1 GiB, 5,500 points in single precision. To get more memory than that from
+# the system may take longer than the products that it saves.
+_SHARE = 1 / 16
 
 
 class Tiles:
