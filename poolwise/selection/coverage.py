@@ -8,7 +8,8 @@ No `N × T` matrix is kept, but for few points, or a few thousand of many featur
 point improves on what a target is covered already. After six greedy picks that is one pair in twenty, after a hundred
 one in 250. So a target gets a list of the candidates that may still improve it as soon as that is short. When it is
 covered further, the gains of these fall by what they could have added, and all gains are up to date again. Pairs of few
-points are in a table from the start, which serves as lists do.
+points are in a table from the start, which serves as lists do. Pairs of a few thousand points that cover each other are
+kept, each once, until all targets have lists: after each of the first picks one pass over them gives all gains.
 
 Targets that are covered further before they have a list are *open*: the gains of all points are up to date but for
 these. A *sweep* compares all points with them, and gives lists to most. Near the end of a batch that would not pay:
