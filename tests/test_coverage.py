@@ -15,6 +15,8 @@ from poolwise.selection import (
     coverage_kept,
     coverage_kernels,
     coverage_loops,
+    coverage_sweeps,
+    coverage_tiles,
     posterior_coverage,
 )
 from poolwise.selection.coverage_bounds import Moments
@@ -34,7 +36,16 @@ STAGES = {
     "indexed at once": {"_FEW": -1, "_INDEXED": -(1 << 30)},
     "settled at once": {"_FEW": -1, "_JUDGED": 1 << 30},
     "no symmetry": {"_FEW": -1, "coverage_kernels._MANY": 7},
-    "compiled loops": {"_FEW": -1, "coverage_loops._MANY": 0},
+    "compiled loops": {"_FEW": -1, "coverage_loops._MANY": 0, "coverage_tiles._SHARE": -1},
+    "compiled tiles": {
+        "_FEW": -1,
+        "coverage_loops._MANY": 0,
+        "ROWS": 3,
+        "coverage_sweeps.ROWS": 3,
+        "coverage_sweeps._COLUMNS": 5,
+    },
+    "compiled tiles, lists at once": {"_FEW": -1, "coverage_loops._MANY": 0, "_SOON": 1.0},
+    "compiled tiles, no lists": {"_FEW": -1, "coverage_loops._MANY": 0, "_SOON": -1.0, "_PASSES": 1 << 30},
     "compiled table": {"coverage_loops._MANY": 0},
     "kept": {"_FEW": -1, "coverage_kept._PAIRS": 1 << 20, "coverage_kept._WIDTH": 0},
     "kept in small blocks": {
@@ -64,6 +75,8 @@ def in_stage(stage, monkeypatch):
                 "coverage_kernels": coverage_kernels,
                 "coverage_kept": coverage_kept,
                 "coverage_loops": coverage_loops,
+                "coverage_sweeps": coverage_sweeps,
+                "coverage_tiles": coverage_tiles,
             }[place],
             name,
             value,
@@ -284,6 +297,32 @@ def test_gains_fall_by_what_a_table_has_between_two_levels(dtype):
         gains = np.zeros(40)
         loops.lower(values, some, low, high, weights, gains)
         np.testing.assert_allclose(gains, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("columns", [1, 7, 8, 61])
+def test_blocks_are_searched_and_mirrored_by_compiled_loops_as_by_others(columns):
+    """For rows, for columns, for both; levels may be infinite, and equal to a value, which is not above it."""
+    compiled = pytest.importorskip("poolwise.selection.coverage_compiled")
+    rng = np.random.default_rng(columns)
+    values = rng.integers(-3, 9, (19, columns)).astype(np.float32) / 8
+    above_t, some_n = (np.where(rng.random(n) < 0.2, np.inf, rng.integers(0, 9, n) / 8) for n in values.shape)
+    for above_n in (some_n, np.full(columns, np.inf), some_n[:0]):
+        levels = above_t.astype(np.float32), above_n.astype(np.float32)
+        either = (values > above_t[:, None]) | (values > above_n if len(above_n) else False)
+        for loops in (coverage_loops, compiled):
+            lengths, places, found = loops.above(values, *levels)
+            np.testing.assert_array_equal(lengths, either.sum(1))
+            np.testing.assert_array_equal(places, np.nonzero(either)[1])
+            np.testing.assert_array_equal(found, values[either])
+            if len(above_n):
+                counts_t, counts_n = np.zeros(19, np.int64), np.zeros(columns, np.int64)
+                loops.count((lengths, places, found), *levels, counts_t, counts_n)
+                np.testing.assert_array_equal(counts_t, (values > above_t[:, None]).sum(1))
+                np.testing.assert_array_equal(counts_n, (values > above_n).sum(0))
+    for loops in (coverage_loops, compiled):
+        out = np.empty((columns, 19), np.float32)
+        loops.mirror(values, out)
+        np.testing.assert_array_equal(out, values.T)
 
 
 def test_compiled_picks_look_at_the_pairs_of_full_evaluation(monkeypatch):

@@ -8,7 +8,8 @@ No `N × T` matrix is kept, but for few points, or a few thousand of many featur
 point improves on what a target is covered already. After six greedy picks that is one pair in twenty, after a hundred
 one in 250. So a target gets a list of the candidates that may still improve it as soon as that is short. When it is
 covered further, the gains of these fall by what they could have added, and all gains are up to date again. Pairs of few
-points are in a table from the start, which serves as lists do.
+points are in a table from the start, which serves as lists do. Pairs of a few thousand points that cover each other are
+kept, each once, until all targets have lists: after each of the first picks one pass over them gives all gains.
 
 Targets that are covered further before they have a list are *open*: the gains of all points are up to date but for
 these. A *sweep* compares all points with them, and gives lists to most. Near the end of a batch that would not pay:
@@ -33,8 +34,9 @@ from poolwise.selection.coverage_kept import kept
 from poolwise.selection.coverage_kernels import Kernel, fingerprints, in_parts
 from poolwise.selection.coverage_lists import Lists
 from poolwise.selection.coverage_loops import loops
-from poolwise.selection.coverage_sweeps import between, sweep, sweep_symmetric
+from poolwise.selection.coverage_sweeps import ROWS, between, sweep, sweep_symmetric
 from poolwise.selection.coverage_table import Table
+from poolwise.selection.coverage_tiles import Tiles, fit
 from poolwise.selection.objective import Evaluation, GreedyObjective
 from poolwise.selection.task import Picks, Task
 
@@ -44,8 +46,11 @@ _BYTES_PER_PAIR, _MOST_PAIRS = 32, 1 << 26
 # as a product of a matrix, per pair.
 _SHORT = 0.15
 # This few pairs are kept in a table, if there is room: 1,400 points that cover each other. Where loops are compiled, a
-# table is faster than lists up to this many times as many.
+# table is faster than lists up to this many times as many, if candidates and targets are not the same points.
 _FEW, _COMPILED = 1 << 21, 4
+# Where all pairs are kept, all targets get lists once a pick improves no larger a share of them, or after this many
+# passes over the pairs.
+_SOON, _PASSES = 0.1, 12
 # Candidates that are looked at to estimate how long lists would be, for so many targets at a time.
 _PROBES, _PROBED = 256, 4096
 # A symmetric sweep costs about this share of one that makes every product.
@@ -61,7 +66,7 @@ _NEW = 256
 _JUDGED = 2000
 # Indexing a listed pair costs about as much as looking at this many targets for one point, and an exact value of a pair
 # as much as looking at that many.
-_INDEXED, _EXACT = 1, 2
+_INDEXED, _EXACT = 0.3, 2
 # Compiled loops make this many picks at a time.
 _AHEAD = 256
 # A gain up to this is what rounding leaves of one that has fallen to zero.
@@ -99,7 +104,9 @@ class Coverage(GreedyObjective):
         self._compiled = hasattr(self._loops, "ahead")
         self._room = min(_MOST_PAIRS, task.memory // _BYTES_PER_PAIR)
         few = _FEW * (_COMPILED if self._compiled else 1)
-        self._few = math.prod(kernel.shape) <= min(few, self._room)
+        self._keep = self._compiled and math.prod(kernel.shape) > _FEW and fit(kernel, ROWS, task.memory)
+        self._tiles: Tiles | None = None
+        self._few = not self._keep and math.prod(kernel.shape) <= min(few, self._room)
         self._total = float(self._weights_T.sum(dtype=np.float64))
         self._largest = float(self._weights_T.max(initial=0))
         # Terms of exact sums are multiples of 2^-52 times the power of two that is above all of these sums.
@@ -115,7 +122,8 @@ class Coverage(GreedyObjective):
         self._no_end_T = np.full(kernel.shape[1], np.inf, self._dtype)
         self._spent = 0  # pairs that were compared since the last sweep, for some points only
         self._spent_before, self._share = 0, _SHARE  # the same before the last pick, and what share of all it asked for
-        self._judged = self._looked = 0
+        self._judged = self._looked = self._passes = 0
+        self._improved = kernel.shape[1]  # how many targets the last pick did
         self._settled = False
         count = min(kernel.shape[0], _PROBES)
         self._probes_n = np.sort(np.random.default_rng(0).choice(kernel.shape[0], count, replace=False))
@@ -124,7 +132,7 @@ class Coverage(GreedyObjective):
 
     def start(self) -> Array:
         """Upper bounds of the coverage of each point alone, or that coverage where no bounds are to be had for less."""
-        self._moments = None if self._few else moments_of(self._kernel, self._weights_T)
+        self._moments = None if self._few or self._keep else moments_of(self._kernel, self._weights_T)
         return self._sweep() if self._moments is None else self._moments.bounds(self.covered_T)
 
     def after(self, picks: list[int]) -> Array:
@@ -195,6 +203,7 @@ class Coverage(GreedyObjective):
         """Credit each target to the new pick where that is its best representative."""
         targets_n, terms_n, values_n = self._terms(index)
         self._added.append((float(terms_n.sum()), float(terms_n @ terms_n)))
+        self._improved = len(targets_n)
         self._raise(targets_n, values_n)
         if self._gains_N is not None:
             self._gains_N[index] = -np.inf
@@ -213,7 +222,7 @@ class Coverage(GreedyObjective):
             return self._bounds(bounds_N)
         pairs = int(np.count_nonzero(self._open_T)) * self._kernel.shape[0]
         soon = (self.task.batch_size - len(self._added)) * self._share <= _WORTH
-        if pairs and (not soon or pairs <= max(_CHEAP, self._spent)):
+        if pairs and (self._keep or not soon or pairs <= max(_CHEAP, self._spent)):
             self._sweep()
         self._spent_before = self._spent
         self._tidy()
@@ -223,7 +232,7 @@ class Coverage(GreedyObjective):
     def ahead(self, count: int) -> tuple[Array, Array]:
         """Picks that compiled loops can make, and their gains."""
         kernel, lists, gains_N = self._kernel, self._lists, self._gains_N
-        ready = lists.complete and not len(lists.unknown_n) and kernel.factors is not None and self._compiled
+        ready = lists.complete and kernel.factors is not None and self._compiled
         if gains_N is None or not ready:
             return super().ahead(count)
         targets = self.covered_T, self._weights_T, self._known_T, self._high_T, self._low_T, lists.listed_T
@@ -244,7 +253,7 @@ class Coverage(GreedyObjective):
 
     def _until_index(self) -> int:
         """How much more may be looked at before the lists are indexed again."""
-        return max(0, self._kernel.shape[1] + _INDEXED * len(self._lists) - self._looked)
+        return max(0, int(self._kernel.shape[1] + _INDEXED * len(self._lists)) - self._looked)
 
     def _raise(self, targets_n: Array, values_n: Array) -> None:
         """Set how far targets are covered, and the levels that follow."""
@@ -290,16 +299,16 @@ class Coverage(GreedyObjective):
         """
         if self._few:
             return self._tabulate()
-        if self._gains_N is None:
+        if self._gains_N is None and not self._keep:
             self._kernel = kept(self._kernel, self.task.memory)
-        kernel, (N, T), high_T = self._kernel, self._kernel.shape, self._high_T
+        kernel, (N, T), high_T, keep = self._kernel, self._kernel.shape, self._high_T, self._keep
         targets_d = np.flatnonzero(~self._lists.listed_T if everything else self._open_T)
-        if self._gains_N is None or (kernel.symmetric and len(targets_d) > _HALF * T):
+        if keep or self._gains_N is None or (kernel.symmetric and len(targets_d) > _HALF * T):
             self._moments, self._lists = None, Lists((N, T), self._weights_T)
             targets_d = np.arange(T)
-            above_T = self._worth_listing(targets_d, everything)
+            above_T = self._once_short(everything) if keep else self._worth_listing(targets_d, everything)
             if kernel.symmetric:
-                gains_N, found = sweep_symmetric(kernel, high_T, self._weights_T, above_T)
+                gains_N, found = sweep_symmetric(kernel, high_T, self._weights_T, above_T, self._tiles)
             else:
                 gains_N, found = sweep(kernel, targets_d, high_T, self._no_end_T, self._weights_T, above_T)
             picked_N = np.zeros(N, bool) if self._gains_N is None else np.isneginf(self._gains_N)
@@ -320,7 +329,20 @@ class Coverage(GreedyObjective):
         self._gains_N = gains_N
         if found.parts and self._lists.complete:
             self._sum_up(gains_N)
+        if keep and found.parts:
+            self._tiles, self._keep = None, False
         return gains_N
+
+    def _once_short(self, everything: bool) -> Array:
+        """`[T]` the same where all pairs are kept: of all targets, or of none as long as lists would be long."""
+        N, T = self._kernel.shape
+        self._tiles = self._tiles or Tiles(self._kernel, ROWS)
+        self._passes += 1
+        if not everything and self._improved > _SOON * T and self._passes <= _PASSES:
+            return self._no_end_T
+        # A pick improves more targets than most points would.
+        fits = self._improved * N <= self._room
+        return self._low_T.copy() if fits else self._worth_listing(np.arange(T), True)
 
     def _tabulate(self) -> Array:
         """Put all pairs into a table, where they are few."""

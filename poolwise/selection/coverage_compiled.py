@@ -7,8 +7,12 @@ from poolwise.arrays import Array
 from poolwise.compiling import compiled, compiled_exactly
 from poolwise.selection.coverage_kernels import Scratch
 
-# Values that are looked at together.
-_TOGETHER = 16
+# The first bit of each of eight bytes, where the last of these begins, and one.
+_FIRST_BITS, _LAST_BYTE, _ONE = np.uint64(0x0101010101010101), np.uint64(56), np.uint64(1)
+# Looking at this many values of an index costs as much as computing one.
+_SCANNED = 16
+# Rows and columns of a square that is mirrored.
+_SQUARE = 8
 _places, _values = Scratch(), Scratch()
 
 
@@ -45,66 +49,78 @@ def add_both(
         sums_n[j] += added_n[j]
 
 
-def above(values_t_n: Array, above_t: Array) -> tuple[Array, Array, Array]:
-    """Values above a level of their row."""
+def above(values_t_n: Array, above_t: Array, above_n: Array) -> tuple[Array, Array, Array]:
+    """Values above a level of their row, or of their column."""
     size = values_t_n.size + 1
     places = _places.shaped(1, size, torch.int32).numpy()[0]
     values = _values.shaped(1, size, torch.float64 if values_t_n.dtype == np.float64 else torch.float32).numpy()[0]
     lengths_t = np.empty(len(values_t_n), np.int64)
-    found = _collect(values_t_n, above_t, lengths_t, places, values)
+    found = _collect(values_t_n, above_t, above_n, lengths_t, places, values)
     return lengths_t, places[:found].copy(), values[:found].copy()
 
 
 @compiled
-def _collect(values_t_n: Array, above_t: Array, lengths_t: Array, places: Array, values: Array) -> int:
-    """Write values above a level to the beginning of arrays; most of the time the largest of several is not."""
+def _collect(values_t_n: Array, above_t: Array, above_n: Array, lengths_t: Array, places: Array, values: Array) -> int:
+    """Write values above a level to the beginning of arrays. Eight are compared at once, and most of them are not."""
     rows, columns = values_t_n.shape
-    whole = columns - columns % _TOGETHER
-    found = 0
+    both, found = len(above_n) > 0, 0
+    flags = np.zeros(columns + 8, np.uint8)  # one byte per value, and eight of them in one number
+    eights = flags[: (columns + 7) // 8 * 8].view(np.uint64)
     for i in range(rows):
         row_n, level, first = values_t_n[i], above_t[i], found
-        for start in range(0, whole, _TOGETHER):
-            largest = row_n[start]
-            for j in range(start + 1, start + _TOGETHER):
-                largest = max(largest, row_n[j])
-            if largest > level:
-                for j in range(start, start + _TOGETHER):
-                    # The number after the last hit is written, and not counted.
-                    places[found], values[found] = j, row_n[j]
-                    found += row_n[j] > level
-        for j in range(whole, columns):
-            places[found], values[found] = j, row_n[j]
-            found += row_n[j] > level
+        if both:
+            for j in range(columns):
+                flags[j] = row_n[j] > min(level, above_n[j])
+        else:
+            for j in range(columns):
+                flags[j] = row_n[j] > level
+        for eight in range(len(eights)):
+            left = eights[eight]
+            while left != 0:
+                # The bits below the lowest one that is set: eight for every value before it.
+                below = (left - _ONE) & ~left
+                places[found] = 8 * eight + np.int64(((below & _FIRST_BITS) * _FIRST_BITS) >> _LAST_BYTE)
+                found += 1
+                left &= left - _ONE
+        for entry in range(first, found):
+            values[entry] = row_n[places[entry]]
         lengths_t[i] = found - first
     return found
 
 
 @compiled
-def count(places: Array, values: Array, above_n: Array, counts_n: Array) -> None:
-    """Count, for each column, the values above its level."""
-    for entry in range(len(places)):
-        place = places[entry]
-        counts_n[place] += values[entry] > above_n[place]
+def count(found: tuple[Array, Array, Array], above_t: Array, above_n: Array, counts_t: Array, counts_n: Array) -> None:
+    """Count, for each row and each column, the values above its level."""
+    lengths_t, places, values = found
+    entry = 0
+    for i in range(len(lengths_t)):
+        level, own = above_t[i], 0
+        for _ in range(lengths_t[i]):
+            column, value = places[entry], values[entry]
+            own += value > level
+            counts_n[column] += value > above_n[column]
+            entry += 1
+        counts_t[i] += own
 
 
 @compiled
 def place(
     found: tuple[Array, Array, Array],
-    rows: tuple[Array, Array],
-    columns: tuple[Array, Array],
-    above_n: Array,
+    rows: tuple[Array, Array, Array],
+    columns: tuple[Array, Array, Array],
     lists: tuple[Array, Array],
 ) -> None:
-    """Write values to the lists of their rows, and of their columns where they are above a level of these."""
+    """Write values to the lists of their rows and of their columns, where they are above a level of these."""
     lengths_t, places, values = found
-    (own_t, ends_t), (others_n, ends_n), (new_places, new_values) = rows, columns, lists
+    (own_t, ends_t, above_t), (others_n, ends_n, above_n), (new_places, new_values) = rows, columns, lists
     both, entry = len(above_n) > 0, 0
     for i in range(len(lengths_t)):
-        end = ends_t[i]
+        end, level = ends_t[i], above_t[i]
         for _ in range(lengths_t[i]):
             j, value = places[entry], values[entry]
-            new_places[end], new_values[end] = others_n[j], value
-            end += 1
+            if value > level:
+                new_places[end], new_values[end] = others_n[j], value
+                end += 1
             if both and value > above_n[j]:
                 new_places[ends_n[j]], new_values[ends_n[j]] = own_t[i], value
                 ends_n[j] += 1
@@ -215,6 +231,21 @@ def lower(values_T_N: Array, targets_n: Array, from_T: Array, to_T: Array, weigh
 
 
 @compiled
+def mirror(values_t_n: Array, out_n_t: Array) -> None:
+    """Write values with rows and columns swapped, in squares of which both sides stay in the fastest cache."""
+    rows, columns = values_t_n.shape
+    whole, across = rows - rows % _SQUARE, columns - columns % _SQUARE
+    for i in range(0, whole, _SQUARE):
+        for j in range(0, across, _SQUARE):
+            for n in range(j, j + _SQUARE):
+                for t in range(i, i + _SQUARE):
+                    out_n_t[n, t] = values_t_n[t, n]
+    for n in range(columns):
+        for t in range(whole if n < across else 0, rows):
+            out_n_t[n, t] = values_t_n[t, n]
+
+
+@compiled
 def add_lists(
     places: Array,
     values: Array,
@@ -247,8 +278,10 @@ def gather(
 
 
 @compiled
-def turn(places: Array, starts: Array, lengths: Array, ends_N: Array, targets: Array) -> None:
-    """Write the lists of each candidate: the targets in whose lists it is."""
+def turn(
+    places: Array, values: Array, starts: Array, lengths: Array, ends_N: Array, targets: Array, turned: Array
+) -> None:
+    """Write the lists of each candidate: the targets in whose lists it is, and the values."""
     for target in range(len(starts)):
         for entry in range(starts[target], starts[target] + lengths[target]):
             ends_N[places[entry] + 1] += 1
@@ -259,8 +292,20 @@ def turn(places: Array, starts: Array, lengths: Array, ends_N: Array, targets: A
     for target in range(len(starts)):
         for entry in range(starts[target], starts[target] + lengths[target]):
             candidate = places[entry] + 1
-            targets[ends_N[candidate]] = target
-            ends_N[candidate] += 1
+            end = ends_N[candidate]
+            targets[end], turned[end] = target, values[entry]
+            ends_N[candidate] = end + 1
+
+
+@compiled
+def _still(numbers_n: Array, values_n: Array, low_T: Array) -> Array:
+    """The targets that values from blocks may still improve."""
+    near_n = np.empty(len(numbers_n), np.int64)
+    found = 0
+    for n in range(len(numbers_n)):
+        near_n[found] = numbers_n[n]
+        found += values_n[n] > low_T[numbers_n[n]]
+    return near_n[:found]
 
 
 @compiled
@@ -273,11 +318,25 @@ def _winner(gains_N: Array, slack: float, least: float) -> int:
     return -1 if close > 1 or gains_N[best] <= least else int(best)
 
 
+@compiled
+def _near(row_F: Array, rows_T_F: Array, low_T: Array) -> Array:
+    """The targets that a row may improve, by products in the precision of blocks."""
+    near_n = np.empty(len(low_T), np.int64)
+    found = 0
+    for target in range(len(low_T)):
+        other_F, total = rows_T_F[target], row_F.dtype.type(0)
+        for f in range(len(row_F)):
+            total += row_F[f] * other_F[f]
+        near_n[found] = target
+        found += total > low_T[target]
+    return near_n[:found]
+
+
 @compiled_exactly
 def ahead(
     gains_N: Array,
     lists: tuple[Array, Array, Array, Array],
-    index: tuple[Array, Array],
+    index: tuple[Array, Array, Array],
     rows: tuple[Array, Array],
     targets: tuple[Array, Array, Array, Array, Array, Array],
     noise: tuple[float, float, float],
@@ -291,7 +350,7 @@ def ahead(
     Args:
         gains_N: `[N]` gains; written to.
         lists: what `cover` takes: the candidates of all lists, their values, where lists begin, how long they are.
-        index: what `turn` made.
+        index: what `turn` made; empty if there is no index of all lists.
         rows: `[N, F]` and `[T, F]` rows whose products are the similarities.
         targets: `[T]` of each target: how far it is covered, its weight, three levels, whether it has a list.
         noise: how far a value of a block may be off, the same as a share of it, and the least value that counts.
@@ -301,9 +360,9 @@ def ahead(
         most: how many picks to make, how many pairs to compute for them, and how many to drop from lists.
     Returns:
         The picks, what each added, the squares of that summed over targets; and the numbers of pairs that were
-        computed, that were in lists, and that are left of these.
+        computed or looked at instead, that were in lists, and that are left of these.
     """
-    (places, values, starts, lengths), (ends_N, numbers), (rows_N_F, rows_T_F) = lists, index, rows
+    (places, values, starts, lengths), (ends_N, numbers, turned), (rows_N_F, rows_T_F) = lists, index, rows
     covered_T, weights_T, known_T, high_T, low_T, listed_T = targets
     picks, added, squares, work = (
         np.empty(most[0], np.int64),
@@ -316,7 +375,12 @@ def ahead(
         best = _winner(gains_N, slack, least)
         if best < 0:
             break
-        near_n = numbers[ends_N[best] : ends_N[best + 1]]
+        if len(ends_N):
+            first, last = ends_N[best], ends_N[best + 1]
+            near_n = _still(numbers[first:last], turned[first:last], low_T)
+            looked = len(near_n) + (last - first) // _SCANNED
+        else:
+            near_n, looked = _near(rows_N_F[best], rows_T_F, low_T), len(low_T)
         values_n = products(rows_N_F[best], rows_T_F, near_n, noise[2])
         targets_n, terms_n, new_n = improved(near_n, values_n, covered_T, weights_T, grid)
         raise_levels(targets_n, new_n, noise[0], noise[1], covered_T, high_T, low_T)
@@ -325,7 +389,7 @@ def ahead(
             places, values, starts, lengths, targets_n, listed_T, known_T, high_T, low_T, weights_T, gains_N
         )
         picks[made], added[made], squares[made] = best, terms_n.sum(), (terms_n * terms_n).sum()
-        work += np.array([len(near_n), read, left])
+        work += np.array([looked, read, left])
         made += 1
     return picks[:made], added[:made], squares[:made], work
 

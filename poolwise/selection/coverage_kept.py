@@ -6,6 +6,7 @@ from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.selection.coverage_kernels import Kernel, Places, Scratch
+from poolwise.selection.coverage_loops import loops
 
 # How many pairs are kept at most: 5,000 points that cover each other take 100 MB; and which share of the memory.
 _PAIRS, _SHARE = 1 << 25, 1 / 8
@@ -63,7 +64,7 @@ class Kept(Kernel):
 
 def whole(kernel: Kernel) -> Tensor:
     """`[T, N]` all values of a kernel."""
-    N, T = kernel.shape
+    (N, T), loop = kernel.shape, loops(kernel.shape[0] * kernel.shape[1])
     # NumPy asks for large pages of memory, PyTorch does not. To get many small ones takes as long as the products.
     values_T_N = torch.from_numpy(np.empty((T, N), np.float64 if kernel.dtype == torch.float64 else np.float32))
     for start in range(0, T, _ROWS):
@@ -73,7 +74,7 @@ def whole(kernel: Kernel) -> Tensor:
             values_t_n = kernel.block(rows, columns)
             values_T_N[rows, columns] = values_t_n
             if kernel.symmetric:
-                values_T_N[columns, rows] = values_t_n.T
+                loop.mirror(values_t_n.numpy(), values_T_N[columns, rows].numpy())
     return values_T_N
 
 

@@ -6,6 +6,7 @@ pair by pair (`pairs`): each value then depends on its own two points only, to t
 """
 
 import copy
+import functools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -348,5 +349,10 @@ def in_parts(indices_n: Array, step: int = _ROWS) -> list[Array]:
 def fingerprints(rows_n_F: Array) -> Array:
     """`[n, 1]` 64-bit hashes of rows of numbers. Different rows have different ones but for one pair in 10^19."""
     bits_n_F = np.ascontiguousarray(rows_n_F).view(np.uint32).astype(np.uint64)
-    factors_F = np.random.default_rng(0).integers(1 << 62, size=bits_n_F.shape[1], dtype=np.uint64)
-    return np.asarray((bits_n_F * (2 * factors_F + 1)).sum(1, dtype=np.uint64, keepdims=True))
+    return np.asarray((bits_n_F * _odd(bits_n_F.shape[1])).sum(1, dtype=np.uint64, keepdims=True))
+
+
+@functools.lru_cache(4)
+def _odd(count: int) -> Array:
+    """`[count]` random odd numbers, always the same."""
+    return 2 * np.random.default_rng(0).integers(1 << 62, size=count, dtype=np.uint64) + 1

@@ -35,6 +35,7 @@ class Lists:
         self._places, self._values = np.empty(0, np.int32), np.empty(0, weights_T.dtype)
         self._starts, self._lengths = np.zeros(shape[1], np.int64), np.zeros(shape[1], np.int64)
         self._ends_N, self._numbers = np.zeros(shape[0] + 1, np.int64), np.empty(0, np.int32)
+        self._turned = self._values
         self.listed_T = np.zeros(shape[1], bool)
         self.without = shape[1]
         self.unknown_n = np.arange(shape[1])
@@ -52,12 +53,12 @@ class Lists:
         total = int(hits.counts_s.sum())
         self._make_room(total)
         starts_s = self._used + starts_of(hits.counts_s)
-        ends_s, nothing = starts_s.copy(), np.empty(0, self._values.dtype)
+        ends_s, nothing = starts_s.copy(), hits.above_s[:0]
         for rows, columns, both, found in hits.parts:
-            own, others = hits.numbers[rows] if both else hits.numbers[:0], hits.numbers[columns]
-            ends_n, above_n = (ends_s[columns], hits.above_s[columns]) if both else (ends_s[:0], nothing)
-            lists = self._places, self._values
-            self._loops.place(found, (own, ends_s[rows]), (others, ends_n), above_n, lists)
+            own = hits.numbers[rows] if both else hits.numbers[:0]
+            others = (ends_s[columns], hits.above_s[columns]) if both else (ends_s[:0], nothing)
+            of_rows, of_columns = (own, ends_s[rows], hits.above_s[rows]), (hits.numbers[columns], *others)
+            self._loops.place(found, of_rows, of_columns, (self._places, self._values))
         listed = np.isfinite(hits.above_s)
         targets = hits.targets_s[listed]
         self._starts[targets], self._lengths[targets] = starts_s[listed], hits.counts_s[listed]
@@ -94,8 +95,9 @@ class Lists:
             state: what else the loop takes.
         """
         lists = self._places, self._values, self._starts, self._lengths
+        ends_N = self._ends_N[:0] if len(self.unknown_n) else self._ends_N
         made: tuple[Array, Array, Array, Array] = self._loops.ahead(
-            gains_N, lists, (self._ends_N, self._numbers), *state
+            gains_N, lists, (ends_N, self._numbers, self._turned), *state
         )
         self._dropped(int(made[3][1] - made[3][2]))
         return made
@@ -111,7 +113,9 @@ class Lists:
     def index(self) -> None:
         """Make `targets` know the lists as they are; `unknown_n` are the targets that have none."""
         self._ends_N, self._numbers = np.zeros(self._shape[0] + 1, np.int64), np.empty(self._count, np.int32)
-        self._loops.turn(self._places, self._starts, self._lengths, self._ends_N, self._numbers)
+        self._turned = np.empty(self._count, self._values.dtype)
+        lists = self._places, self._values, self._starts, self._lengths
+        self._loops.turn(*lists, self._ends_N, self._numbers, self._turned)
         self.unknown_n = np.flatnonzero(~self.listed_T)
 
     def settle(self, kernel: Kernel) -> None:

@@ -59,56 +59,72 @@ def add_both(
     sums_t += torch.mv(values, torch.from_numpy(weights_n)).numpy()
 
 
-def above(values_t_n: Array, above_t: Array) -> tuple[Array, Array, Array]:
-    """Values above a level of their row: how many there are of each row, their columns, and the values."""
+def above(values_t_n: Array, above_t: Array, above_n: Array) -> tuple[Array, Array, Array]:
+    """Values above a level of their row, or of their column: how many each row has, their columns, and the values.
+
+    Args:
+        values_t_n: `[t, n]` values.
+        above_t: `[t]` the level of each row.
+        above_n: `[n]` the level of each column; none if only rows have levels.
+    """
     rows, columns = values_t_n.shape
-    mask_t_n = _masks.shaped(rows, columns, torch.bool).numpy()
-    hits = np.flatnonzero(np.greater(values_t_n, above_t[:, None], out=mask_t_n))
+    mask_t_n = np.greater(values_t_n, above_t[:, None], out=_masks.shaped(rows, columns, torch.bool).numpy())
+    if len(above_n):
+        mask_t_n |= values_t_n > above_n
+    hits = np.flatnonzero(mask_t_n)
     lengths_t = np.diff(np.searchsorted(hits, np.arange(rows + 1) * columns))
     places = hits - np.repeat(np.arange(rows) * columns, lengths_t)
     return lengths_t, places.astype(np.int32), values_t_n.ravel()[hits]
 
 
-def count(places: Array, values: Array, above_n: Array, counts_n: Array) -> None:
-    """Count, for each column, the values above its level.
+def count(found: tuple[Array, Array, Array], above_t: Array, above_n: Array, counts_t: Array, counts_n: Array) -> None:
+    """Count, for each row and each column, the values above its level.
 
     Args:
-        places: the columns of some values.
-        values: the values.
+        found: what `above` found.
+        above_t: `[t]` the level of each row.
         above_n: `[n]` the level of each column.
+        counts_t: `[t]` counts; added to.
         counts_n: `[n]` counts; added to.
     """
+    lengths_t, places, values = found
+    own = np.repeat(np.arange(len(lengths_t)), lengths_t)
+    counts_t += np.bincount(own[values > above_t[own]], minlength=len(counts_t))
     counts_n += np.bincount(places[values > above_n[places]], minlength=len(counts_n))
 
 
 def place(
     found: tuple[Array, Array, Array],
-    rows: tuple[Array, Array],
-    columns: tuple[Array, Array],
-    above_n: Array,
+    rows: tuple[Array, Array, Array],
+    columns: tuple[Array, Array, Array],
     lists: tuple[Array, Array],
 ) -> None:
-    """Write values to the lists of their rows, and of their columns where they are above a level of these.
+    """Write values to the lists of their rows and of their columns, where they are above a level of these.
 
     Args:
         found: what `above` found.
-        rows: `[t]` numbers of the rows, and where the next pair of each is to be written; the latter is written to.
-        columns: `[n]` the same of the columns.
-        above_n: `[n]` levels of the columns; none if columns have no lists.
+        rows: `[t]` numbers of the rows, where the next pair of each is to be written, which is written to, and levels.
+        columns: `[n]` the same of the columns; no levels if columns have no lists.
         lists: numbers and values of all lists; written to.
     """
     lengths_t, places, values = found
-    (own_t, ends_t), (others_n, ends_n), (new_places, new_values) = rows, columns, lists
-    entries = runs(ends_t, lengths_t)
-    new_places[entries], new_values[entries] = others_n[places], values
-    ends_t += lengths_t
+    (own_t, ends_t, above_t), (others_n, ends_n, above_n) = rows, columns
+    own = np.repeat(np.arange(len(lengths_t)), lengths_t)
+    _append(own, others_n[places], values, above_t, ends_t, lists)
     if len(above_n):
-        kept = np.flatnonzero(values > above_n[places])
-        kept = kept[np.argsort(places[kept], kind="stable")]
-        counts_n = np.bincount(places[kept], minlength=len(ends_n))
-        entries = runs(ends_n, counts_n)
-        new_places[entries], new_values[entries] = np.repeat(own_t, lengths_t)[kept], values[kept]
-        ends_n += counts_n
+        order = np.argsort(places, kind="stable")
+        _append(places[order], own_t[own[order]], values[order], above_n, ends_n, lists)
+
+
+def _append(
+    owners: Array, numbers: Array, values: Array, above: Array, ends: Array, lists: tuple[Array, Array]
+) -> None:
+    """Write values above the level of their owner to its list; owners are in order."""
+    kept = np.flatnonzero(values > above[owners])
+    counts = np.bincount(owners[kept], minlength=len(ends))
+    entries = runs(ends, counts)
+    lists[0][entries], lists[1][entries] = numbers[kept], values[kept]
+    ends += counts
 
 
 def improved(
@@ -216,6 +232,11 @@ def lower(values_T_N: Array, targets_n: Array, from_T: Array, to_T: Array, weigh
         gains_N -= weights_T[some_m].astype(np.float64) @ parts_m_N
 
 
+def mirror(values_t_n: Array, out_n_t: Array) -> None:
+    """Write values with rows and columns swapped."""
+    out_n_t[:] = values_t_n.T
+
+
 def add_lists(
     places: Array,
     values: Array,
@@ -261,18 +282,25 @@ def gather(
     np.take(values, entries, out=new_values[: len(entries)])
 
 
-def turn(places: Array, starts: Array, lengths: Array, ends_N: Array, targets: Array) -> None:
-    """Write the lists of each candidate: the targets in whose lists it is.
+def turn(
+    places: Array, values: Array, starts: Array, lengths: Array, ends_N: Array, targets: Array, turned: Array
+) -> None:
+    """Write the lists of each candidate: the targets in whose lists it is, and the values.
 
     Args:
         places: the candidates of all lists.
+        values: their values.
         starts: `[T]` where each list begins.
         lengths: `[T]` how long it is.
         ends_N: `[N + 1]` zeros; then where the targets of each candidate begin, and where the last ones end.
         targets: the targets of all candidates, one candidate after another; written to.
+        turned: the values of these pairs; written to.
     """
-    own = places[runs(starts, lengths)]
-    targets[:] = np.repeat(np.arange(len(starts), dtype=np.int32), lengths)[np.argsort(own, kind="stable")]
+    entries = runs(starts, lengths)
+    own = places[entries]
+    order = np.argsort(own, kind="stable")
+    targets[:] = np.repeat(np.arange(len(starts), dtype=np.int32), lengths)[order]
+    turned[:] = values[entries[order]]
     ends_N[1:] = np.cumsum(np.bincount(own, minlength=len(ends_N) - 1))
 
 

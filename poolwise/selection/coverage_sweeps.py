@@ -11,11 +11,12 @@ from poolwise.arrays import Array
 from poolwise.parallel import ordered_map
 from poolwise.selection.coverage_kernels import Kernel, in_parts
 from poolwise.selection.coverage_loops import loops
+from poolwise.selection.coverage_tiles import Tiles
 
 # Targets and candidates of a block: two megabytes, which stay in a cache while they are worked on.
-_ROWS, _COLUMNS = 256, 2048
+ROWS, _COLUMNS = 512, 1024
 # Numbers of a block whose targets are fewer.
-_BLOCK = _ROWS * _COLUMNS
+_BLOCK = ROWS * _COLUMNS
 
 
 # Where a block is: its rows, its columns, and whether its values count for the columns too; and what `above` found.
@@ -88,12 +89,12 @@ def sweep(
         for some in _slices(0, N, min(kernel.at_once, max(_COLUMNS, _BLOCK // len(places_t)))):
             values_t_n = kernel.block(places_t, some).numpy()
             if listed_d[part].any():
-                found.append((part, some, False, loop.above(values_t_n, above_d[part])))
+                found.append((part, some, False, loop.above(values_t_n, above_d[part], above_d[:0])))
             loop.add_between(values_t_n, from_d[part], to_d[part], weights_d[part], sums_N[some])
         return sums_N, found
 
     total_N, parts = np.zeros(N), []
-    for sums_N, found in ordered_map(work, _slices(0, len(targets_d), _ROWS)):
+    for sums_N, found in ordered_map(work, _slices(0, len(targets_d), ROWS)):
         total_N += sums_N
         parts.extend(found)
     counts_d = np.zeros(len(targets_d), np.int64)
@@ -102,51 +103,50 @@ def sweep(
     return total_N, Hits(targets_d, above_d, counts_d, np.arange(N, dtype=np.int32), parts)
 
 
-def sweep_symmetric(kernel: Kernel, from_T: Array, weights_T: Array, above_T: Array) -> tuple[Array, Hits]:
+def sweep_symmetric(
+    kernel: Kernel, from_T: Array, weights_T: Array, above_T: Array, tiles: Tiles | None = None
+) -> tuple[Array, Hits]:
     """What all candidates have above a level, and lists of pairs, from half of the products.
-
-    Points are taken in the order of the values above which they list pairs. Of two points, what is worth a list for the
-    second is then worth one for the first, so that every block is compared once.
 
     Args:
         kernel: a symmetric one of T points.
         from_T: `[T]` the level.
         weights_T: `[T]` what each target counts for.
         above_T: `[T]` pairs whose value is above this are listed.
+        tiles: where values are kept; read from there if they are there.
     Returns:
         `[T]` sums of the parts of values that are above the level, times the weight; and the lists.
     """
-    order_T = np.argsort(above_T, kind="stable")
-    kernel, T = kernel.among(order_T), len(order_T)
-    from_T, weights_T, above_T = from_T[order_T], weights_T[order_T], above_T[order_T]
-    listed, loop = int(np.isfinite(above_T).sum()), loops(T * T)
+    T, listed_T = len(from_T), np.isfinite(above_T)
+    any_listed = bool(listed_T.any())
+    loop, block = loops(T * T), kernel.block if tiles is None else tiles.block
 
     def work(rows: slice) -> tuple[slice, Array, Array, Array, list[Part]]:
         own_t, later_n, found = np.zeros(rows.stop - rows.start), np.zeros(T - rows.start), []
         counts_n = np.zeros(T - rows.start, np.int64)
         for some in [rows, *_slices(rows.stop, T, _COLUMNS)]:
-            values_t_n, here = kernel.block(rows, some).numpy(), slice(some.start - rows.start, some.stop - rows.start)
-            if rows.start < listed:
-                hits = loop.above(values_t_n, above_T[rows])
-                found.append((rows, some, some is not rows, hits))
-                counts_n[: len(own_t)] += hits[0]
-                if some is not rows and some.start < listed:
-                    loop.count(*hits[1:], above_T[some], counts_n[here])
+            values_t_n, here = block(rows, some).numpy(), slice(some.start - rows.start, some.stop - rows.start)
+            other = some is not rows
+            if any_listed and (listed_T[rows].any() or (other and listed_T[some].any())):
+                hits = loop.above(values_t_n, above_T[rows], above_T[some] if other else above_T[:0])
+                found.append((rows, some, other, hits))
+                if other:
+                    loop.count(hits, above_T[rows], above_T[some], counts_n[: len(own_t)], counts_n[here])
+                else:
+                    counts_n[: len(own_t)] += hits[0]
             both = from_T[rows], weights_T[rows], later_n[here], from_T[some], weights_T[some], own_t
-            loop.add_both(values_t_n, *both) if some is not rows else loop.add_between(
+            loop.add_both(values_t_n, *both) if other else loop.add_between(
                 values_t_n, from_T[rows], np.full(len(own_t), np.inf, from_T.dtype), weights_T[rows], later_n[here]
             )
         return rows, own_t, later_n, counts_n, found
 
     sums_T, counts_T, parts = np.zeros(T), np.zeros(T, np.int64), []
-    for rows, own_t, later_n, counts_n, found in ordered_map(work, _slices(0, T, _ROWS)):
+    for rows, own_t, later_n, counts_n, found in ordered_map(work, _slices(0, T, ROWS)):
         sums_T[rows] += own_t
         sums_T[rows.start :] += later_n
         counts_T[rows.start :] += counts_n
         parts.extend(found)
-    gains_T = np.empty(T)
-    gains_T[order_T] = sums_T
-    return gains_T, Hits(order_T, above_T, counts_T, order_T.astype(np.int32), parts)
+    return sums_T, Hits(np.arange(T), above_T, counts_T, np.arange(T, dtype=np.int32), parts)
 
 
 def _slices(start: int, stop: int, step: int) -> list[slice]:
