@@ -10,7 +10,7 @@ from poolwise.arrays import Array
 from poolwise.information.moments import LoopTables
 from poolwise.information.pair_loops import pair_room
 from poolwise.selection.bounded_redundancy import BoundedRedundancy
-from poolwise.selection.redundancy import Pairs, Redundancy
+from poolwise.selection.redundancy import Pairs, PairwiseRedundancy, Redundancy
 from poolwise.selection.task import Task
 
 # Loops are compiled, which takes seconds, but only once on a machine, if all pairs of a batch would have this many
@@ -110,6 +110,8 @@ class ProposedRedundancy(BoundedRedundancy):
             self._know_self(indices_n)
             overlap = self._evaluate(np.full(len(picks), point), picks).max()
             return indices_n, self._gains(self._bald_N[indices_n], np.array([overlap])), np.ones(1, bool)
+        if len(indices_n) == 1:  # not worth making the table of moments ready
+            return PairwiseRedundancy.refine(self, indices_n)
         self._note_picks()
         return super().contest(indices_n, bounds_n, least)
 
