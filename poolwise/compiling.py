@@ -20,6 +20,11 @@ def compiled_exactly(loop: Loop) -> Loop:
     return _compiled(loop, set())
 
 
+def in_memory(loop: Loop) -> Loop:
+    """Compile at the first call of this process, without checks that could raise something."""
+    return cast(Loop, numba.njit(nogil=True, fastmath=_FAST, error_model="numpy")(loop))
+
+
 def _compiled(loop: Loop, allowed: set[str]) -> Loop:
     try:
         return cast(Loop, numba.njit(cache=True, nogil=True, fastmath=allowed)(loop))

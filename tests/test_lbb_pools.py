@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import poolwise as pw
-from poolwise.selection import bounded_redundancy, raced_redundancy
+from poolwise.selection import bounded_redundancy, proposed_redundancy, raced_redundancy
 
 LONG = os.environ.get("POOLWISE_LONG") == "1"
 # Sizes around every change of form: K = 6 and 7 (fifth order), 11 and 12 (fourth), 32 and 33 classes (`I_ii` bounded).
@@ -74,7 +74,8 @@ def test_picks_are_those_of_full_evaluation(seed, monkeypatch):
     pool, batch = adversarial(seed)
     _, K, C = pool.shape
     draw = np.random.default_rng([seed, 1])
-    monkeypatch.setattr(raced_redundancy, "_MANY_PICKS", 10**9)
+    monkeypatch.setattr(raced_redundancy, "_COMPILED", "not.there")
+    monkeypatch.setattr(proposed_redundancy, "_COMPILED", "not.there")
     if seed % 5:  # with bounds even where they cost more than they save, of any order
         monkeypatch.setattr(bounded_redundancy, "pays", lambda K, C: K >= 2)
         highest = int(draw.integers(2, 6 if K <= 7 else 4))
@@ -125,6 +126,40 @@ def test_a_compiled_race_has_the_winners_of_full_evaluation(seed, monkeypatch):
             for evaluation, m in (("lazy", memory), ("full", "1GB"))
         )
     assert (len(raced) == 2 * batch) == (K >= 2)
+    np.testing.assert_array_equal(lazy.indices, full.indices)
+    np.testing.assert_allclose(lazy.scores, full.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(300 if LONG else 18))
+def test_compiled_proposals_are_accepted_as_in_full_evaluation(seed, monkeypatch):
+    pytest.importorskip("numba")
+    pool, batch = adversarial(seed)
+    pool = pool.astype("float32" if pool.dtype == np.float64 else pool.dtype)
+    _, K, C = pool.shape
+    draw = np.random.default_rng([seed, 1])
+    highest = int(draw.integers(2, 6 if K <= 7 else 4))
+    monkeypatch.setattr(bounded_redundancy, "pays", lambda K, C: K >= 2)
+    monkeypatch.setattr(bounded_redundancy, "order", lambda K, C: highest)
+    for name in ("_MANY_TERMS", "_SOME_TERMS"):
+        monkeypatch.setattr(proposed_redundancy, name, 0)
+    found = []
+    accepted = proposed_redundancy.ProposedRedundancy.first_accepted
+    monkeypatch.setattr(
+        proposed_redundancy.ProposedRedundancy,
+        "first_accepted",
+        lambda *args: (found.append(accepted(*args)), found[-1])[1],
+    )
+    memory = "1GB" if seed % 3 else int(draw.integers(8, 64)) * 4 * (K + 2) * C * 4
+    parameters = {"redundancy": ("normalised", "max")[seed % 2], "alpha": (1.0, 3.0)[seed % 4 == 3]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pw.SaturationWarning)
+        lazy, full = (
+            pw.select(
+                pool, batch, "power-lbb", seed=seed, evaluation=evaluation, information=False, memory=m, **parameters
+            )
+            for evaluation, m in (("lazy", memory), ("full", "1GB"))
+        )
+    assert bool(found) == (K >= 2)
     np.testing.assert_array_equal(lazy.indices, full.indices)
     np.testing.assert_allclose(lazy.scores, full.scores, atol=1e-5)
 

@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from poolwise.arrays import Array
 from poolwise.information import share_bounds
 from poolwise.information.pairs import Deviations
 
@@ -163,6 +164,35 @@ def upper_of_self(features_n_F: Tensor, layout: Layout) -> Tensor:
     squares_n_F = features_n_F.square()
     sums_S_n = torch.stack([squares_n_F[:, columns].sum(1) for columns in layout.orders])
     return above.best(sums_S_n, torch.amin).add_(squares_n_F[:, -layout.order :] @ above.margins)
+
+
+@dataclass(frozen=True)
+class LoopTables:
+    """What compiled loops need to know to compute features and bounds in float32 (see `moment_loops`).
+
+    Args:
+        layout: what the features are.
+    """
+
+    layout: Layout
+
+    @functools.cached_property
+    def arrays(self) -> tuple[Array, ...]:
+        """Coordinates, places and roots of entries, their ends by order, polynomials below and above, and margins."""
+        (K, order), dtype = (self.layout.K, self.layout.order), torch.float32
+        found = [entry for r in range(LOWEST, order + 1) for entry in _tuples(K, r)]
+        rows = {entry: K - 1 + place for place, entry in enumerate(found)}
+        rows |= {(q,): q for q in range(K - 1)}
+        below, above = _polynomials(self.layout, dtype)
+        return (
+            np.ascontiguousarray(coordinates(K, dtype).numpy()),
+            np.array([(rows[entry[:-1]], entry[-1]) for entry in found]),
+            _places(K, order, dtype)[3].numpy(),
+            np.array([columns.stop for columns in self.layout.orders]),
+            below.coefficients.numpy(),
+            above.coefficients.numpy(),
+            torch.stack([below.margins, above.margins]).numpy(),
+        )
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from poolwise.arrays import Array
 from poolwise.information import moments
 from poolwise.information.moments import Layout
 from poolwise.selection.moment_table import MomentTable
-from poolwise.selection.raced_redundancy import RacedRedundancy, compiled_loops
 from poolwise.selection.redundancy import Pairs, PairwiseRedundancy, Redundancy
 from poolwise.selection.task import Task
 
@@ -63,14 +62,18 @@ class BoundedRedundancy(PairwiseRedundancy):
         self._know_self(self._picks[-1:])
         if len(self._picks) == self.task.batch_size:
             return bounds_N
+        self._note(index)
         table = self._table
-        if table.row_N[index] < 0:
-            self._insert(np.array([index]), np.array([index]), ahead=not self._dear)
-        self_ = float(self._self_N[index]) if self._normalised else 1.0
-        table.note(index, self_**-0.5 if self_ > 0 else 0.0)
         if table.has_lower:
             bounds_N[table.points] = np.minimum(bounds_N[table.points], self._ceilings(table.points))
         return bounds_N
+
+    def _note(self, index: int) -> None:
+        """Bound the pairs of the points in the table with a pick."""
+        if self._table.row_N[index] < 0:
+            self._insert(np.array([index]), np.array([index]), ahead=not self._dear)
+        self_ = float(self._self_N[index]) if self._normalised else 1.0
+        self._table.note(index, self_**-0.5 if self_ > 0 else 0.0)
 
     def contest(self, indices_n: Array, bounds_n: Array, least: float | Array) -> tuple[Array, Array, Array]:
         """Take points up the ladder, the first ones first, until nothing more need be known of any."""
@@ -214,24 +217,6 @@ class BoundedRedundancy(PairwiseRedundancy):
             root_n = np.sqrt(self._self_N[indices_n])  # of `I_ii`, or of an upper bound of it
             lower_n = np.minimum(np.divide(lower_n, root_n, out=np.zeros_like(lower_n), where=root_n > 0), 1.0)
         return np.minimum(gains_n, self._gains(self._bald_N[indices_n], lower_n)) + self.slack
-
-
-def lbb_objective(task: Task, redundancy: Redundancy, pairs: Pairs, *, greedy: bool = True) -> PairwiseRedundancy:
-    """The gains of LBB, with bounds from moments where they pay.
-
-    Args:
-        task: what to choose from.
-        redundancy: how pairs are put together.
-        pairs: how often each is counted.
-        greedy: whether the largest gain is picked, so that the last digits of others decide nothing.
-    """
-    _, K, C = task.predictions.shape
-    if redundancy not in ("normalised", "max") or not pays(K, C):
-        return PairwiseRedundancy(task, redundancy, pairs)
-    loops = compiled_loops(task) if greedy and order(K, C) == moments.LOWEST else None
-    if loops is None:
-        return BoundedRedundancy(task, redundancy, pairs)
-    return RacedRedundancy(task, redundancy, pairs, loops)
 
 
 def order(K: int, C: int) -> int:

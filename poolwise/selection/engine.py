@@ -62,6 +62,7 @@ class Greedy:
         self._reserve = np.empty(0, np.int64)  # points with the largest bounds, and a bound that none outside is above
         self._beyond = np.inf
         self._last_block = _FIRST_BLOCK
+        self._best = -1  # the best point when `saturated` looked for it last
 
     def exact(self, indices_n: Array) -> Array:
         """`[n]` whether the bounds of some points are their gains given the current picks."""
@@ -144,7 +145,10 @@ class Greedy:
         known_N = self._refined_at_N == self._picks
         if known_N.any() and self.bounds_N[known_N].max() > tolerance:
             return False
-        return self.best()[1] <= tolerance
+        if self._best >= 0 and self.alive_N[self._best] and self.gain(self._best) > tolerance:
+            return False
+        self._best, gain = self.best()
+        return gain <= tolerance
 
     def take(self, index: int) -> None:
         """Make a point the next pick."""

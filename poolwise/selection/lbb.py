@@ -1,7 +1,7 @@
 """Large BatchBALD: greedy BALD less pairwise redundancy (the paper, section 2.3; forms in `redundancy`)."""
 
 from poolwise.selection.bald import bald_scores
-from poolwise.selection.bounded_redundancy import lbb_objective
+from poolwise.selection.lbb_objective import lbb_objective
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation
 from poolwise.selection.redundancy import PAIRS_HELP, REDUNDANCY_HELP, Pairs, Redundancy
 from poolwise.selection.registry import method

@@ -132,6 +132,19 @@ class GreedyObjective(ABC):
         """
         return self.refine(indices_n[np.argsort(-bounds_n)])
 
+    def first_accepted(self, points_n: Array, thresholds_n: Array, bounds_N: Array) -> tuple[int, bool] | None:
+        """The first of some points whose gain is not below a threshold.
+
+        Args:
+            points_n: the points.
+            thresholds_n: the threshold of each.
+            bounds_N: upper bounds of all gains, which may be improved.
+        Returns:
+            How many of the first points have a gain below their threshold, and whether the next one is known to have
+            none below. None if there is no quick way to tell.
+        """
+        return None
+
     def expect(self, indices_n: Array) -> None:
         """Prepare points that will probably be refined next, all at once.
 

@@ -1,7 +1,7 @@
 """Power Large BatchBALD: each pick drawn in proportion to a power of its LBB gain (the paper, section 2.5)."""
 
 from poolwise.selection.bald import bald_scores
-from poolwise.selection.bounded_redundancy import lbb_objective
+from poolwise.selection.lbb_objective import lbb_objective
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation
 from poolwise.selection.power_bald import ALPHA_HELP, check_alpha
 from poolwise.selection.power_sampling import sample_by_power

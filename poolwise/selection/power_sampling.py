@@ -105,13 +105,22 @@ def _draw(greedy: Greedy, proposals: _Proposals, generator: np.random.Generator)
             open_points = proposals.points[greedy.bounds_N[proposals.points] >= proposals.thresholds]
             greedy.objective.expect(open_points[np.sort(np.unique(open_points, return_index=True)[1])])
         points, thresholds = proposals.points, proposals.thresholds
-        passed = np.flatnonzero(greedy.bounds_N[points] >= thresholds)[:_TOGETHER]
+        together, found = _TOGETHER, None
+        if greedy.evaluation == "lazy":
+            found = greedy.objective.first_accepted(points, thresholds, greedy.bounds_N)
+        if found is not None:
+            place, accepts = found
+            proposals.drop(place + accepts)
+            if accepts:
+                return int(points[place])
+            points, thresholds, together = proposals.points, proposals.thresholds, 1
+        passed = np.flatnonzero(greedy.bounds_N[points] >= thresholds)[:together]
         _settle(greedy, points[passed], thresholds[passed])
         accepted = passed[greedy.bounds_N[points[passed]] >= thresholds[passed]]
         if len(accepted):
             proposals.drop(int(accepted[0]) + 1)
             return int(points[accepted[0]])
-        proposals.drop(int(passed[-1]) + 1 if len(passed) == _TOGETHER else len(points))
+        proposals.drop(int(passed[-1]) + 1 if len(passed) == together else len(points))
         if len(proposals.points) == 0:  # counted by whole refills, which lazy and full evaluation make alike
             refused += _PROPOSALS
     return _draw_from_all(greedy, proposals, generator)

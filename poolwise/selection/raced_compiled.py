@@ -9,31 +9,26 @@ close again, each alone.
 import numpy as np
 
 from poolwise.arrays import Array
-from poolwise.compiling import compiled
+from poolwise.information.pair_loops import pair
+from poolwise.kept_loops import kept_loop
 
-_0, _1, _HALF, _ROOT_2 = np.float32(0), np.float32(1), np.float32(0.5), np.float32(2**0.5)
-# ln(2^n (1 + f)) = n ln(2) + f - f²/2 + f³ (a + b f + ... + i f⁸) to 3e-9, with 1 + f from sqrt(1/2) to sqrt(2): the
-# polynomial agrees with the logarithm at Chebyshev's points.
-_LN2 = np.float32(0.6931471805599453)
-_A, _B, _C = np.float32(0.333333312), np.float32(-0.24999997), np.float32(0.200007157)
-_D, _E, _F = np.float32(-0.166678023), np.float32(0.142490576), np.float32(-0.124256873)
-_G, _H, _I = np.float32(0.116854199), np.float32(-0.114797338), np.float32(0.0697161147)
-# float32: the bits of sqrt(1/2), and where the exponent begins.
-_ROOT_HALF, _SHIFT = np.int32(0x3F3504F3), np.int32(23)
-# 1 + δ counts as no less than this. It is multiplied by its logarithm, so the product is nothing.
-_TINY = np.float32(1e-30)
+_0, _ROOT_2 = np.float32(0), np.float32(2**0.5)
 # Undoes the rounding of scales.
 _ROUND_DOWN = 1 - 2.0**-20
 
 
-@compiled
+@kept_loop(
+    *("int64 1", "float64 1", "bool 1", "float64 1", "float64 0", "int64 0", "float64 1", "float32 1", "float64 1"),
+    *("int32 1", "int32 1", "int64 1", "float32 3", "float32 2", "int64 1", "float32 3", "float32 2", "float32 2"),
+    *("float32 1", "float32 2", "int64 1", "float32 1", "float32 1", "float32 2", "float32 2"),
+)
 def race(
     points_n: Array,
     bounds_n: Array,
     exact_n: Array,
-    least: float,
+    state: Array,
     slack: float,
-    normalised: bool,
+    normalised: int,
     bald_N: Array,
     self_N: Array,
     overlap_N: Array,
@@ -46,19 +41,26 @@ def race(
     picked_ratios_B_K_C: Array,
     picked_means_B_C: Array,
     probes_F_B: Array,
+    weights_F: Array,
     coordinates_q_K: Array,
-) -> tuple[int, float, int]:
+    waiting: Array,
+    features_F: Array,
+    upper_t: Array,
+    room_q_C: Array,
+    room: Array,
+) -> None:
     """Compare points with picks until it is clear which has the largest gain.
 
     Args:
         points_n: points in the order of their bounds.
         bounds_n: bounds of their gains, which are improved.
         exact_n: whether each bound is the gain, which is noted.
-        least: the gain below which a point does not matter.
+        state: the gain below which a point does not matter; how many points were looked at, and how many pairs were
+            computed; and of how many picks there are probes: they are computed for the others.
         slack: how far rounding may move a gain.
         normalised: whether overlaps are correlations.
         bald_N: information of each point.
-        self_N: `I_ii`, which is computed where it is 0; of picks it must be known.
+        self_N: `I_ii`, which is computed where it is 0.
         overlap_N: the largest overlap with a pick so far; this and the next two are kept up to date.
         seen_N: how many of the first picks the overlap takes into account.
         compared_N: one more pick that it takes into account, counted from 1; 0 is none.
@@ -69,21 +71,31 @@ def race(
         picked_ratios_B_K_C: their deviations.
         picked_means_B_C: their averaged predictions.
         probes_F_B: what moments of points are multiplied with to bound their pairs, by pick.
-        coordinates_q_K: see `features`.
-    Returns:
-        How many of the points were looked at, the new `least`, and how many pairs were computed.
+        weights_F: weights of the moments in these products.
+        coordinates_q_K: see `_features`.
+        waiting: `[n]` room for positions of points.
+        features_F: room for the moments of a point.
+        upper_t: room for bounds.
+        room_q_C: see `_features`.
+        room: see `pair_room`.
     """
-    count, C = len(picks_t), means_s_C.shape[1]
-    features_F, upper_t = np.empty(len(probes_F_B), np.float32), np.empty(count, np.float32)
-    scratch = np.empty((4, C * C), np.float32)
-    waiting, waits, known, pairs = np.empty(len(points_n), np.int64), 0, 0, 0
+    count, least, waits, known, pairs = len(picks_t), state[0], 0, 0, 0
+    for t in range(int(state[3]), count):
+        pick, ratios_K_C, means_C = picks_t[t], picked_ratios_B_K_C[t], picked_means_B_C[t]
+        if normalised and self_N[pick] == 0:
+            self_N[pick], pairs = pair(ratios_K_C, means_C, ratios_K_C, means_C, room), pairs + 1
+        self_ = self_N[pick] if normalised else np.float32(1)
+        scale = np.float32(1 / np.sqrt(self_)) if self_ > 0 else _0
+        _features(ratios_K_C, means_C, coordinates_q_K, room_q_C, features_F)
+        for f in range(len(features_F)):
+            probes_F_B[f, t] = features_F[f] * (weights_F[f] * scale)
     while True:
         place, waits = _foremost(waiting[:waits], bounds_n, least)
         whole = place >= 0
         if known < len(points_n) and (known == 0 or bounds_n[known] >= least):
             whole = whole and bounds_n[waiting[place]] >= bounds_n[known]
         elif not whole:
-            return known, least, pairs
+            break
         if whole:
             n = waiting[place]
             waits -= 1
@@ -94,10 +106,10 @@ def race(
         point = points_n[n]
         ratios_K_C, means_C = ratios_s_K_C[slots_n[n]], means_s_C[slots_n[n]]
         if normalised and self_N[point] == 0:
-            self_N[point], pairs = pair(ratios_K_C, means_C, ratios_K_C, means_C, scratch), pairs + 1
+            self_N[point], pairs = pair(ratios_K_C, means_C, ratios_K_C, means_C, room), pairs + 1
         bald, overlap, t = bald_N[point], overlap_N[point], seen_N[point]
         root, weight, most = (np.sqrt(self_N[point]), bald, 1.0) if normalised else (1.0, 1.0, bald)
-        features(ratios_K_C, means_C, coordinates_q_K, features_F)
+        _features(ratios_K_C, means_C, coordinates_q_K, room_q_C, features_F)
         suspect = _bound(features_F, probes_F_B, t, compared_N[point] - 1, upper_t)
         # A bound is computed once, and compared as it is kept: two ways to compute it could round differently.
         bound, alone = bounds_n[n], not whole
@@ -108,7 +120,7 @@ def race(
                 if not (alone or whole) or bound < least:
                     break
                 pick, pairs = picks_t[other], pairs + 1
-                value = pair(ratios_K_C, means_C, picked_ratios_B_K_C[other], picked_means_B_C[other], scratch)
+                value = pair(ratios_K_C, means_C, picked_ratios_B_K_C[other], picked_means_B_C[other], room)
                 if normalised:
                     scale = root * np.sqrt(self_N[pick])
                     overlap = max(overlap, min(value / scale, most) if scale > 0 else 0.0)
@@ -128,26 +140,28 @@ def race(
             bounds_n[n] = bound
             waiting[waits] = n
             waits += 1
+    state[0], state[1], state[2], state[3] = least, known, pairs, count
 
 
-@compiled
-def features(ratios_K_C: Array, means_C: Array, coordinates_q_K: Array, out_F: Array) -> None:
+def _features(ratios_K_C: Array, means_C: Array, coordinates_q_K: Array, room_q_C: Array, out_F: Array) -> None:
     """Moments of second order of one point (see `information.moments.Layout`).
 
     Args:
         ratios_K_C: its deviations.
         means_C: its averaged prediction.
         coordinates_q_K: from deviations to coordinates.
+        room_q_C: room for the coordinates, and one row more.
         out_F: where they are put.
     """
     (K, C), Q = ratios_K_C.shape, len(coordinates_q_K)
-    e_q_C, f = np.zeros((Q, C), np.float32), 0
+    e_q_C, weighted_C, squares, f = room_q_C[:Q], room_q_C[Q], _0, 0
     for q in range(Q):
+        for c in range(C):
+            e_q_C[q, c] = _0
         for k in range(K):
             factor = coordinates_q_K[q, k]
             for c in range(C):
                 e_q_C[q, c] += factor * ratios_K_C[k, c]
-    weighted_C, squares = np.empty(C, np.float32), _0
     for q in range(Q):
         for c in range(C):
             weighted_C[c] = e_q_C[q, c] * means_C[c]
@@ -161,7 +175,6 @@ def features(ratios_K_C: Array, means_C: Array, coordinates_q_K: Array, out_F: A
     out_F[f], out_F[f + 1] = squares, np.sqrt(squares)
 
 
-@compiled
 def _foremost(waiting: Array, bounds_n: Array, least: float) -> tuple[int, int]:
     """The waiting point with the largest bound, -1 if there is none, and how many wait: others need not any more."""
     place, kept = -1, 0
@@ -175,7 +188,6 @@ def _foremost(waiting: Array, bounds_n: Array, least: float) -> tuple[int, int]:
     return place, kept
 
 
-@compiled
 def _bound(features_F: Array, probes_F_B: Array, seen: int, compared: int, upper_t: Array) -> int:
     """Bound the pairs of a point with picks from above, but for those that it has seen; which is the largest."""
     rest, count, suspect = len(features_F) % 4, len(upper_t), 0
@@ -197,50 +209,3 @@ def _bound(features_F: Array, probes_F_B: Array, seen: int, compared: int, upper
         if upper_u[u] > upper_u[suspect]:
             suspect = u
     return seen + suspect
-
-
-@compiled
-def pair(a_K_C: Array, a_C: Array, b_K_C: Array, b_C: Array, scratch: Array) -> float:
-    """The information between two points (see `information.pairs`): `φ(δ) = u ln(u) - (u - 1)` with `u = 1 + δ`.
-
-    A rounding of u moves φ by no more than one of δ would. Within a loop, sums may be reordered, and the difference
-    u - 1 be lost. So there are several loops.
-
-    Args:
-        a_K_C: deviations of one point.
-        a_C: its averaged prediction.
-        b_K_C: deviations of the other.
-        b_C: its averaged prediction.
-        scratch: `[4, C * C]` numbers that are overwritten.
-    """
-    K, C = a_K_C.shape
-    sums, rests, shifts, parts = scratch[0], scratch[1], scratch[2], scratch[3]
-    bits, part_bits, share = sums.view(np.int32), parts.view(np.int32), _1 / np.float32(K)
-    for a in range(C):
-        sums_C = sums[a * C : (a + 1) * C]
-        for b in range(C):
-            sums_C[b] = _0
-        for k in range(K):
-            factor = a_K_C[k, a] * share
-            for b in range(C):
-                sums_C[b] += factor * b_K_C[k, b]
-    for ab in range(C * C):
-        sums[ab] = max(sums[ab] + _1, _TINY)
-    for ab in range(C * C):
-        rests[ab] = sums[ab] - _1
-    for ab in range(C * C):
-        n = (bits[ab] - _ROOT_HALF) >> _SHIFT
-        shifts[ab] = np.float32(n) * _LN2
-        part_bits[ab] = bits[ab] - (n << _SHIFT)
-    for ab in range(C * C):
-        f = parts[ab] - _1
-        high = (((_I * f + _H) * f + _G) * f + _F) * f + _E
-        log = ((((high * f + _D) * f + _C) * f + _B) * f + _A) * f * f * f - _HALF * f * f + f
-        rests[ab] = sums[ab] * (log + shifts[ab]) - rests[ab]
-    total = _0
-    for a in range(C):
-        sum_b = _0
-        for b in range(C):
-            sum_b += rests[a * C + b] * b_C[b]
-        total += sum_b * a_C[a]
-    return float(max(total, _0))

@@ -10,12 +10,14 @@ import torch
 from poolwise.arrays import Array
 from poolwise.information import moments
 from poolwise.information.moments import Layout
+from poolwise.information.pair_loops import pair_room
 from poolwise.scores import kernels
 from poolwise.selection.redundancy import Pairs, PairwiseRedundancy, Redundancy
 from poolwise.selection.task import Task
 
-# With this many picks compiled loops save more time than they take to load, which is most of a second.
-_MANY_PICKS = 800
+# With this many picks loops are compiled, which takes seconds, but only once on a machine; with that many they are used
+# if they have been, since they save more than the 50 ms that they take to load.
+_MANY_PICKS, _SOME_PICKS = 800, 50
 # This many points are looked at and read at a time, and at least as many as in all the times before.
 _READ = 512
 _COMPILED = "poolwise.selection.raced_compiled"
@@ -39,31 +41,18 @@ class RacedRedundancy(PairwiseRedundancy):
         N, K, C = task.predictions.shape
         layout, dtype = Layout(K, C, moments.LOWEST), task.predictions.dtype
         self._loops = loops
-        self._coordinates_q_K = moments.coordinates(K, dtype).numpy()
+        self._coordinates_q_K = np.ascontiguousarray(moments.coordinates(K, dtype).numpy())
         self._weights_F = moments.linear(layout, dtype).numpy()
         self._probes_F_B = np.empty((layout.width, task.batch_size), self._weights_F.dtype)
         self._compared_N = np.zeros(N, np.int32)  # the last pick that a point was compared with, counted from 1
         self._raced_self_N = np.zeros(N, np.float32)  # `I_ii` as the loops round it, or 0
+        self._room_q_C, self._room = np.empty((K, C), np.float32), pair_room(C)
         self._expected = np.empty(0, np.int64)
+        self._probed = 0  # how many picks the loops have bounds for
 
     def expect(self, indices_n: Array) -> None:
         """These points may be read in this order."""
         self._expected = indices_n
-
-    def update(self, index: int, bounds_N: Array) -> Array:
-        """Put a point into the batch."""
-        count = len(self._picks)
-        self.add(index)
-        ratios_K_C, means_C = self._picked_ratios_B_K_C[count], self._picked_means_B_C[count]
-        features_F = np.empty_like(self._weights_F)
-        self._loops.features(ratios_K_C, means_C, self._coordinates_q_K, features_F)
-        if self._normalised and self._raced_self_N[index] == 0:
-            scratch = np.empty((4, len(means_C) ** 2), np.float32)
-            self._raced_self_N[index] = self._loops.pair(ratios_K_C, means_C, ratios_K_C, means_C, scratch)
-        self_ = float(self._raced_self_N[index]) if self._normalised else 1.0
-        scale = np.float32(self_**-0.5 if self_ > 0 else 0.0)
-        self._probes_F_B[:, count] = features_F * (self._weights_F * scale)
-        return bounds_N
 
     def contest(self, indices_n: Array, bounds_n: Array, least: float | Array) -> tuple[Array, Array, Array]:
         """Find the point with the largest gain; what else is wanted is not compiled."""
@@ -74,11 +63,12 @@ class RacedRedundancy(PairwiseRedundancy):
         known = 0
         while known == 0 or (known < len(points_n) and bounds_n[known] >= least):
             part = slice(known, known + min(max(_READ, known), self._cache.limit))
-            looked_at, least, pairs = self._loops.race(
+            slots_n, state = self._slots(points_n[part]).astype(np.int64), np.array([least, 0, 0, self._probed])
+            self._loops.race(
                 points_n[part],
                 bounds_n[part],
                 exact_n[part],
-                least,
+                state,
                 self.slack,
                 self._normalised,
                 self._bald_N,
@@ -86,15 +76,23 @@ class RacedRedundancy(PairwiseRedundancy):
                 self._overlap_N,
                 self._seen_N,
                 self._compared_N,
-                self._slots(points_n[part]),
+                slots_n,
                 self._cache.ratios_s_K_C,
                 self._cache.means_s_C,
                 self._picks,
                 self._picked_ratios_B_K_C,
                 self._picked_means_B_C,
                 self._probes_F_B,
+                self._weights_F,
                 self._coordinates_q_K,
+                np.empty(len(slots_n), np.int64),
+                np.empty_like(self._weights_F),
+                np.empty(len(self._picks), np.float32),
+                self._room_q_C,
+                self._room,
             )
+            least, looked_at, pairs = state[0], int(state[1]), int(state[2])
+            self._probed = len(self._picks)
             self.pairs += pairs
             known += looked_at
             if known < part.stop:
@@ -111,11 +109,14 @@ class RacedRedundancy(PairwiseRedundancy):
 
 
 def compiled_loops(task: Task) -> ModuleType | None:
-    """The compiled loops, where they are worth loading and Numba is installed."""
+    """The compiled loops, where they are worth it and Numba is installed."""
     many = task.batch_size >= _MANY_PICKS or math.prod(task.predictions.shape) >= kernels.MANY
-    if many and task.predictions.dtype == torch.float32:
+    if task.predictions.dtype == torch.float32 and (many or task.batch_size >= _SOME_PICKS):
         try:
-            return importlib.import_module(_COMPILED)
+            loops = importlib.import_module(_COMPILED)
+            if many or loops.race.is_kept():
+                loops.race.load()
+                return loops
         except ImportError:  # no Numba, or one that does not suit NumPy
             pass
     return None
