@@ -119,11 +119,12 @@ class KeptLoop:
         exec(f"def _flat({', '.join(parameters)}):\n    _loop({', '.join(arguments)})", names)
         made = numba.cfunc(numba.void(*types), error_model="numpy")(names["_flat"])
         _engines.append(made)
-        code, symbol = made._library._get_compiled_object(), made._wrapper_name
-        declared = [f.name for f in made._library._final_module.functions if f.is_declaration]
-        foreign = [name for name in declared if name.startswith(("numba_", "NRT_")) and name.encode() in code]
-        if set(foreign) <= set(_NEVER_CALLED):
-            self._keep(code, symbol)
+        with suppress(AttributeError):  # none of this is public: with a Numba that lacks it, nothing is kept
+            code, symbol = made._library._get_compiled_object(), made._wrapper_name
+            declared = [f.name for f in made._library._final_module.functions if f.is_declaration]
+            foreign = [name for name in declared if name.startswith(("numba_", "NRT_")) and name.encode() in code]
+            if set(foreign) <= set(_NEVER_CALLED):
+                self._keep(code, symbol)
         return int(made.address)
 
     def _keep(self, code: bytes, symbol: str) -> None:

@@ -41,6 +41,10 @@ def test_a_compiled_loop_is_kept_and_loaded_without_compiling(tmp_path, monkeypa
             loop()(np.arange(4.0), 0.5, np.zeros(1))
         with pytest.raises(TypeError, match="contiguous"):
             loop()(np.arange(4, dtype=np.float32)[::2], 0.5, np.zeros(1))
+    # A Numba whose machine code cannot be had keeps nothing.
+    with monkeypatch.context() as patch:
+        patch.setattr(kept_loops.KeptLoop, "_keep", lambda *_: (_ for _ in ()).throw(AttributeError))
+        assert loop()._compiled_address()
     # What is not whole is not loaded. Compiling takes long, so it is only seen that it would be done.
     path.write_bytes(path.read_bytes()[:-1])
     assert loop()._kept_address() is None

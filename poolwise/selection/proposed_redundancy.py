@@ -15,7 +15,7 @@ from poolwise.selection.task import Task
 
 # Loops are compiled, which takes seconds, but only once on a machine, if all pairs of a batch would have this many
 # logarithms; if they have been, they are used for fewer.
-_MANY_TERMS, _SOME_TERMS = 1 << 27, 1 << 18
+_MANY_TERMS, _SOME_TERMS = 1 << 31, 1 << 18
 _COMPILED = "poolwise.selection.proposals_compiled"
 
 
