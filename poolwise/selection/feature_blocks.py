@@ -165,6 +165,12 @@ class Rows:
         return lengths_M
 
 
+def squared_lengths(rows_n_D: Tensor) -> Array:
+    """`[n]` squared lengths, without memory for the squares."""
+    lengths_n: Array = np.einsum("ij,ij->i", rows_n_D.numpy(), rows_n_D.numpy())
+    return lengths_n
+
+
 def _room(sizes: Sequence[int], D: int) -> list[Tensor]:
     """Room for float32 blocks of some numbers of rows, each where a cache line begins: one array, in large pages."""
     ends = np.cumsum([-(-size * D // 16) * 16 for size in sizes])
