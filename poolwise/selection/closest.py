@@ -1,8 +1,9 @@
 """The rows that are closest to their nearest others: exact, without sorting the distances of most rows.
 
-The mean of the k smallest of some distances d is at least r - (1/k) sum max(0, r - d), whatever the number r. So one sum
-per row bounds the mean from below. It is tight where about k distances are below r. Rows are looked at by these sums, until
-no other row can be among the closest. Bounds are made in float32. What rounding leaves in doubt is decided in float64.
+The mean of the k smallest of some distances d is at least r - (1/k) sum max(0, r - d), whatever the number r. So one
+sum per row bounds the mean from below. It is tight where about k distances are below r. Rows are looked at in the order
+of these sums, until no other row can be among the closest. Bounds are made in float32. What rounding leaves in doubt is
+decided in float64.
 """
 
 import importlib
