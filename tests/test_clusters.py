@@ -10,7 +10,16 @@ from pools import features, one_hot, pool, uniform
 
 import poolwise as pw
 from poolwise import errors
-from poolwise.selection import balls, clustering, near_pairs, nearest_centres, round_robin, typiclust
+from poolwise.selection import (
+    balls,
+    closest,
+    clustering,
+    feature_blocks,
+    near_pairs,
+    nearest_centres,
+    round_robin,
+    typiclust,
+)
 from poolwise.selection.drop_query import inconsistency, unstable
 from poolwise.selection.feature_blocks import Rows
 
@@ -244,11 +253,32 @@ def test_typicality_does_not_depend_on_how_many_points_are_compared_at_once(size
     z = np.random.default_rng(7).normal(size=(size, 9)).astype(np.float32)
     z[5:9] = z[50:54]
     expected = slow_typicality(z.astype(np.float64), range(size), 6)
-    for few, square in ((1000, 0), (0, 1000), (0, 0)):
+    loops = closest._loops(1 << 60)
+    for few, strip, block, used in (
+        (1000, 128, 512, None),
+        (0, 128, 512, loops),
+        (0, 16, 96, loops),
+        (0, 16, 96, None),
+    ):
         monkeypatch.setattr(typiclust, "_FEW", few)
-        monkeypatch.setattr(typiclust, "_SQUARE", square)
+        monkeypatch.setattr(closest, "_STRIP", strip)
+        monkeypatch.setattr(closest, "_loops", lambda products, used=used: used)
+        monkeypatch.setattr(feature_blocks, "BLOCK", 4 * 9 * block)  # this many rows
         places, scores = typiclust.most_typical(Rows([z], MEMORY), 4, 6)
         assert places.tolist() == np.argsort(-expected, kind="stable")[:4].tolist()
+        np.testing.assert_allclose(scores, expected[places], rtol=1e-9)
+
+
+def test_the_closest_rows_are_found_wherever_they_are():
+    # The mean is in a sparse region: those looked at first are not the closest, and many are closer than they.
+    draw = np.random.default_rng(3)
+    z = np.concatenate(
+        [draw.normal(size=(150, 5)), 0.1 * draw.normal(size=(90, 5)) + 6, draw.normal(size=(150, 5)) + 12]
+    )
+    expected = slow_typicality(z, range(len(z)), 20)
+    for count in (1, 70):
+        places, scores = typiclust.most_typical(Rows([z], MEMORY), count, 20)
+        assert places.tolist() == np.argsort(-expected, kind="stable")[:count].tolist()
         np.testing.assert_allclose(scores, expected[places], rtol=1e-9)
 
 

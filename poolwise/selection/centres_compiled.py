@@ -3,7 +3,7 @@
 import numpy as np
 
 from poolwise.arrays import Array
-from poolwise.compiling import compiled
+from poolwise.compiling import compiled, compiled_exactly
 
 # After this many rows it is decided whether the bounds save enough.
 _PROBED = 64
@@ -99,3 +99,18 @@ def from_bounds(
         nearest_n[i] = at
         unsure_n[i] = lower_n_T[i].min() <= most
     return True
+
+
+@compiled_exactly
+def move(rows_n_D: Array, cluster_n: Array, nearest_n: Array, sums_G_D: Array) -> None:
+    """Add rows to the sums of the nearest centres, then take them away from those of their clusters, if they differ."""
+    for i in range(len(rows_n_D)):
+        if cluster_n[i] != nearest_n[i]:
+            row_D, sum_D = rows_n_D[i], sums_G_D[nearest_n[i]]
+            for d in range(len(row_D)):
+                sum_D[d] += row_D[d]
+    for i in range(len(rows_n_D)):
+        if cluster_n[i] != nearest_n[i] and cluster_n[i] >= 0:
+            row_D, sum_D = rows_n_D[i], sums_G_D[cluster_n[i]]
+            for d in range(len(row_D)):
+                sum_D[d] -= row_D[d]

@@ -5,7 +5,9 @@ warning filters of all threads while it runs. Here sums are made in float64 and 
 the same. So clusters depend on the rows and the seed only.
 """
 
+import itertools
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -13,15 +15,15 @@ from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.parallel import ordered_map
-from poolwise.selection.feature_blocks import ROUNDING, Rows
+from poolwise.selection.feature_blocks import MULTIPLE, ROUNDING, Rows
 from poolwise.selection.nearest_centres import NOISE, NearestCentres, distances, grouped
 
 # How many centres of the start are drawn per pass over the rows, at most.
 _DRAWN = 256
 # Below this share of the squared lengths, squared distances are made in float64. It is 250 times their rounding.
 _COARSE = 5e-4
-# How many rows these are compared with at a time: their distances stay in the cache.
-_TOGETHER = 512
+# How many distances to these are made at a time, and to how many rows at least: they stay in the cache.
+_AT_ONCE, _TOGETHER = 1 << 17, 512
 # Lloyd's iterations end when the sum of squared distances falls by less than this share.
 _TOLERANCE = 5e-5
 _ITERATIONS = 100
@@ -90,8 +92,9 @@ def _lloyd(rows: Rows, centres_G_D: Tensor, iterations: int, memory: int = 1 << 
         done += 1
         changed = 0
         for part, rows_n_D, nearest_n in nearest.find(centres_G_D):
-            changed += _move(sums_G_D, sizes_G, cluster_M[part], nearest_n, rows_n_D)
-            whole += float(rows_n_D.double().square().sum()) if done == 1 else 0.0
+            changed += _move(sums_G_D, sizes_G, cluster_M[part], nearest_n, rows_n_D, nearest.loops)
+        if done == 1:
+            whole = float(nearest.lengths_M.sum(dtype=np.float64))
         filled = _fill_empty(rows, cluster_M, centres_G_D, sums_G_D, sizes_G)
         full_G = torch.from_numpy(sizes_G > 0)
         centres_G_D[full_G] = sums_G_D[full_G] / torch.from_numpy(sizes_G)[full_G, None]
@@ -103,13 +106,24 @@ def _lloyd(rows: Rows, centres_G_D: Tensor, iterations: int, memory: int = 1 << 
     return centres_G_D, Clusters(G, cluster_M, done, inertia * rows.scale**2)
 
 
-def _move(sums_G_D: Tensor, sizes_G: Array, cluster_n: Array, nearest_n: Array, rows_n_D: Tensor) -> int:
+def _move(
+    sums_G_D: Tensor,
+    sizes_G: Array,
+    cluster_n: Array,
+    nearest_n: Array,
+    rows_n_D: Tensor,
+    loops: ModuleType | None = None,
+) -> int:
     """Move rows to other clusters: writes to the sums, the sizes and the clusters. Returns how many were moved."""
     moved = np.flatnonzero(cluster_n != nearest_n)
-    old, new, moved_m_D = cluster_n[moved], nearest_n[moved], rows_n_D[torch.from_numpy(moved)].double()
-    sums_G_D.index_add_(0, torch.from_numpy(new), moved_m_D)
+    old, new = cluster_n[moved], nearest_n[moved]
     known = old >= 0
-    sums_G_D.index_add_(0, torch.from_numpy(old[known]), moved_m_D[torch.from_numpy(known)], alpha=-1)
+    if loops:
+        loops.move(rows_n_D.numpy(), cluster_n, nearest_n, sums_G_D.numpy())
+    else:
+        moved_m_D = rows_n_D[torch.from_numpy(moved)].double()
+        sums_G_D.index_add_(0, torch.from_numpy(new), moved_m_D)
+        sums_G_D.index_add_(0, torch.from_numpy(old[known]), moved_m_D[torch.from_numpy(known)], alpha=-1)
     sizes_G += np.bincount(new, minlength=len(sizes_G)) - np.bincount(old[known], minlength=len(sizes_G))
     cluster_n[moved] = new
     return len(moved)
@@ -228,15 +242,17 @@ def _race(rows: Rows, weight_M: Array, left_M: Array, size: int) -> tuple[Array,
 def _approach(rows: Rows, lengths_M: Tensor, weight_M: Array, left_M: Array, drawn_m_D: Tensor, times_m: Array) -> None:
     """Lower the weights to the squared distances to the nearest of more centres, and let the time of the race pass."""
     spans_m = np.diff(times_m, prepend=0.0)
+    step = max(_TOGETHER, _AT_ONCE // len(drawn_m_D) // MULTIPLE * MULTIPLE)
 
     def pass_time(index: int) -> None:
         begin, rows_N_D = rows.parts[index].start, rows.block(index)
-        for start in range(0, len(rows_N_D), _TOGETHER):
-            some_n_D = rows_N_D[start : start + _TOGETHER]
+        for start in range(0, len(rows_N_D), step):
+            some_n_D = rows_N_D[start : start + step]
             part = slice(begin + start, begin + start + len(some_n_D))
             weight_m_n = _weights(drawn_m_D, some_n_D, lengths_M[part])
             np.minimum(weight_m_n[0], weight_M[part], out=weight_m_n[0])
-            np.minimum.accumulate(weight_m_n, 0, out=weight_m_n)
+            for nearer_n, weight_n in itertools.pairwise(weight_m_n):  # quicker than `np.minimum.accumulate`
+                np.minimum(nearer_n, weight_n, out=weight_n)
             if times_m[-1] > 0:
                 passed_n = spans_m[0] * weight_M[part] + spans_m[1:] @ weight_m_n[:-1]
                 left_M[part] = np.maximum(left_M[part] - passed_n, 0.0)

@@ -13,7 +13,7 @@ from torch import Tensor
 from poolwise.arrays import Array
 from poolwise.parallel import ordered_map
 from poolwise.selection.balls import COLUMNS, Balls, piece, tiles
-from poolwise.selection.feature_blocks import ROUNDING, Rows
+from poolwise.selection.feature_blocks import ROUNDING, Rows, squared_lengths
 
 # Rows that are compared at a time: their distances to a piece stay in the cache, and they need the same columns.
 _STRIP = 128
@@ -47,12 +47,15 @@ def near_pairs(rows: Rows, count: int, balls: Balls, memory: int) -> tuple[Array
         order = _by_pivot(sketch)
         sketch, rows = sketch[torch.from_numpy(order)], rows.sample(order, memory)
         of_sketch = sketch.square().sum(1)
+    lengths = torch.from_numpy(
+        np.concatenate([squared_lengths(rows.block(i)) for i, part in enumerate(rows.parts) if part.start < count])
+    )
     pieces = tiles(rows, COLUMNS, 0, count)
 
     def compare(pair: tuple[tuple[int, slice], tuple[int, slice]]) -> Found:
         (_, first), (_, second) = pair
         rows_n_D, rows_m_D = piece(rows, pair[0]), piece(rows, pair[1])
-        lengths_m = rows_m_D.square().sum(1)
+        lengths_m = lengths[second]
         found: list[tuple[Array, Array]] = []
         for start in range(0, len(rows_n_D), _STRIP):
             strip = slice(start, min(start + _STRIP, len(rows_n_D)))

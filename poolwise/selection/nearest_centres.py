@@ -16,7 +16,7 @@ from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.parallel import ordered_map
-from poolwise.selection.feature_blocks import BLOCK, MULTIPLE, ROUNDING, Rows
+from poolwise.selection.feature_blocks import BLOCK, MULTIPLE, ROUNDING, Rows, squared_lengths
 
 # Squared distances in float64 below this share of the squared lengths are rounding errors.
 NOISE = 1e-13
@@ -52,48 +52,56 @@ class NearestCentres:
         rows: the rows.
         starts: `[T + 1]` where each group of centres begins and ends.
         memory: working memory to stay within, in bytes.
+
+    Attributes:
+        lengths_M: `[M]` squared lengths of the rows, after the first pass.
+        loops: the compiled loops; None where they are not used.
     """
 
     def __init__(self, rows: Rows, starts: Array, memory: int) -> None:
         self._rows, self._starts = rows, starts
         G, T, M = int(starts[-1]), len(starts) - 1, len(rows)
         self._group_G = np.repeat(np.arange(T), np.diff(starts))
-        self._loops = _loops(M * G * rows.D) if memory >= 16 * M * T else None
-        self._lower_M_T = np.empty((M, T), np.float32) if self._loops else np.empty((0, T), np.float32)
+        self.loops = _loops(M * G * rows.D) if memory >= 16 * M * T else None
+        self._lower_M_T = np.empty((M, T), np.float32) if self.loops else np.empty((0, T), np.float32)
         self._centres_G_D: Tensor | None = None
         self._cluster_M = np.zeros(M, np.int64)
+        self.lengths_M = np.empty(M, np.float32)
 
     def find(self, centres_G_D: Tensor) -> Iterator[tuple[slice, Tensor, Array]]:
         """Of each block of rows: where it is, the rows, and the nearest centre of each. Equal ones: the first."""
         before, self._centres_G_D = self._centres_G_D, centres_G_D.clone()
         rounded_G_D = centres_G_D.float()
+        lengths_G = centres_G_D.square().sum(1)
         half_G = rounded_G_D.square().sum(1).div_(2)
         longest = 2 * float(half_G.max())
         columns_D_G = rounded_G_D.T.contiguous()
         step = max(1, BLOCK // (8 * len(centres_G_D)) // MULTIPLE) * MULTIPLE
         drift_T = None
-        if before is not None and self._loops:
+        if before is not None and self.loops:
             moved_G = (centres_G_D - before).square().sum(1).sqrt().numpy()
             drift_T = np.maximum.reduceat(moved_G, self._starts[:-1]) * (1 + 1e-6)
 
         def find(index: int) -> tuple[slice, Tensor, Array]:
             part, rows_n_D = self._rows.parts[index], self._rows.block(index)
-            lengths_n = rows_n_D.square().sum(1).numpy()
+            if before is None:
+                self.lengths_M[part] = squared_lengths(rows_n_D)
+            lengths_n = self.lengths_M[part]
             doubt_n = 2 * ROUNDING * (lengths_n + np.float32(longest))
             nearest_n, unsure_n = np.empty(len(rows_n_D), np.int64), np.zeros(len(rows_n_D), bool)
             done = False
-            if self._loops and drift_T is not None:
+            if self.loops and drift_T is not None:
                 # The bounds are kept in float32; what rounding may add to them in a pass is taken away again.
                 less_T = (drift_T + 2e-7 * np.sqrt(longest + lengths_n.max())).astype(np.float32)
-                done = self._loops.from_bounds(
+                done = self.loops.from_bounds(
                     rows_n_D.numpy(), rounded_G_D.numpy(), half_G.numpy(), self._starts, self._group_G, less_T,
                     lengths_n, doubt_n, self._cluster_M[part], nearest_n, self._lower_M_T[part], unsure_n,
                 )  # fmt: skip
             for start in range(0, 0 if done else len(rows_n_D), step):
                 some = slice(start, start + step)
                 inner_n_G = torch.addmm(half_G, rows_n_D[some], columns_D_G, beta=-1)
-                if self._loops:
-                    self._loops.from_products(
+                if self.loops:
+                    self.loops.from_products(
                         inner_n_G.numpy(), self._starts, lengths_n[some], doubt_n[some], nearest_n[some],
                         self._lower_M_T[part][some], unsure_n[some],
                     )  # fmt: skip
@@ -105,8 +113,8 @@ class NearestCentres:
             unsure = np.flatnonzero(unsure_n)
             for start in range(0, len(unsure), step):
                 them = unsure[start : start + step]
-                exact_m = _exactly(rows_n_D[torch.from_numpy(them)].double(), centres_G_D)
-                if self._loops:  # their bounds leave out another centre, so that they say nothing
+                exact_m = _exactly(rows_n_D[torch.from_numpy(them)].double(), centres_G_D, lengths_G)
+                if self.loops:  # their bounds leave out another centre, so that they say nothing
                     self._lower_M_T[part][them[exact_m != nearest_n[them]]] = 0.0
                 nearest_n[them] = exact_m
             self._cluster_M[part] = nearest_n
@@ -115,9 +123,9 @@ class NearestCentres:
         return ordered_map(find, range(len(self._rows.parts)))
 
 
-def _exactly(rows_n_D: Tensor, centres_G_D: Tensor) -> Array:
+def _exactly(rows_n_D: Tensor, centres_G_D: Tensor, lengths_G: Tensor) -> Array:
     """`[n]` the nearest centres; of those equally near up to rounding the first."""
-    distance_n_G = distances(rows_n_D, centres_G_D)
+    distance_n_G = distances(rows_n_D, centres_G_D, lengths_G)
     least_n = distance_n_G.min(1) + 10 * NOISE * rows_n_D.square().sum(1).numpy()
     nearest_n: Array = (distance_n_G <= least_n[:, None]).argmax(1)
     return nearest_n

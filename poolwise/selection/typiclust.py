@@ -6,28 +6,20 @@ rounding leaves in doubt.
 """
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
-from poolwise.parallel import ordered_map
 from poolwise.selection.balls import exact_squares
-from poolwise.selection.coverage_kernels import Scratch
-from poolwise.selection.feature_blocks import ROUNDING, Rows
+from poolwise.selection.closest import closest
+from poolwise.selection.feature_blocks import Rows
 from poolwise.selection.registry import method
 from poolwise.selection.round_robin import cluster_points, pick_in_turn, smallest
 from poolwise.selection.task import Picks, Task
 
-# How many pairs of points are compared at a time: their distances stay in the cache.
-_ROWS, _COLUMNS = 512, 2048
 # Squared distances below this, per feature, are rounding errors of float64: no number of the rows is above one.
 _NOISE = 1e-15
 # Up to this many points are compared in float64 at once.
 _FEW = 128
-# Of up to this many points, the distances of all pairs are kept at once, and made in strips.
-_SQUARE, _STRIP = 2048, 128
-_products = Scratch()
 
 
 @method(
@@ -75,68 +67,9 @@ def most_typical(rows: Rows, count: int, neighbours: int) -> tuple[Array, Array]
         np.fill_diagonal(squared_n_n, np.inf)
         doubtful_m, squared_m_k = np.arange(n), np.sort(squared_n_n, 1)[:, :k]
     else:
-        doubtful_m = _possibly_best(rows, count, k)
-        squared_m_k = nearest_squares(rows, doubtful_m, k, torch.float64)
+        doubtful_m, squared_m_k = closest(rows, count, k)
     squared_m_k[squared_m_k < _NOISE * rows.D] = 0.0
     mean_m = np.sqrt(squared_m_k).mean(1)
     order = smallest(mean_m, count)
     # Points without any distance between them are as typical as a float can say, in the units of the embeddings.
     return doubtful_m[order], 1 / np.maximum(mean_m[order] * rows.scale, 1e-12 * rows.scale)
-
-
-def _possibly_best(rows: Rows, count: int, k: int) -> Array:
-    """`[m]` the rows that could be among the most typical, by float32."""
-    n = len(rows)
-    if n <= _SQUARE and len(rows.parts) == 1:
-        squared_n_k = all_nearest_squares(rows.block(0), k)
-    else:
-        squared_n_k = nearest_squares(rows, np.arange(n), k, torch.float32)
-    lengths_n = torch.cat([rows.block(index).square().sum(1) for index in range(len(rows.parts))]).double().numpy()
-    doubt_n_1 = ROUNDING * (lengths_n + lengths_n.max())[:, None]
-    least_n = np.sqrt(np.maximum(squared_n_k - doubt_n_1, 0.0)).mean(1)
-    most_n = np.sqrt(squared_n_k + doubt_n_1).mean(1)
-    return np.flatnonzero(least_n <= np.partition(most_n, count - 1)[count - 1])
-
-
-def all_nearest_squares(rows_n_D: Tensor, k: int) -> Array:
-    """`[n, k]` squared distances of rows to their nearest others, up to rounding of float32: each pair is made once."""
-    n = len(rows_n_D)
-    lengths_n, squared_n_n = rows_n_D.square().sum(1), _products.shaped(n, n, torch.float32)
-    for start in range(0, n, _STRIP):
-        end = start + _STRIP
-        strip_s_m = torch.addmm(lengths_n[start:], rows_n_D[start:end], rows_n_D[start:].T, alpha=-2)
-        squared_n_n[start:end, start:] = strip_s_m.add_(lengths_n[start:end, None])
-        squared_n_n[end:, start:end] = strip_s_m[:, _STRIP:].T
-    squared_n_n.fill_diagonal_(torch.inf)
-    parts = [np.partition(some.numpy(), k - 1, 1)[:, :k] for some in torch.split(squared_n_n, _STRIP)]
-    nearest_n_k: Array = np.maximum(np.sort(np.concatenate(parts), 1), 0.0).astype(np.float64)
-    return nearest_n_k
-
-
-def nearest_squares(rows: Rows, some_m: Array, k: int, dtype: torch.dtype) -> Array:
-    """`[m, k]` squared distances of some rows to their nearest others, in float32 or float64 arithmetic."""
-
-    def search(part_r: Array) -> Array:
-        own_r_D = rows.take(part_r).to(dtype)
-        lengths_r_1 = own_r_D.square().sum(1, keepdim=True)
-        found_r_k = torch.full((len(part_r), 0), torch.inf, dtype=dtype)
-        for index, part in enumerate(rows.parts):
-            block = rows.block(index) if dtype == torch.float32 else rows.exact_block(index)
-            for start, columns_c_D in zip(
-                range(part.start, part.stop, _COLUMNS), torch.split(block, _COLUMNS), strict=True
-            ):
-                squared_r_c = torch.addmm(columns_c_D.square().sum(1), own_r_D, columns_c_D.T, alpha=-2)
-                _leave_out_selves(squared_r_c, part_r - start)
-                found_r_k = torch.cat([found_r_k, squared_r_c], 1)
-                found_r_k = found_r_k.topk(min(k, found_r_k.shape[1]), largest=False, sorted=False).values
-        found_r_k = found_r_k.add_(lengths_r_1).clamp_min_(0.0).double()
-        return found_r_k.sort(1).values.numpy()  # a fixed order of summation
-
-    parts = [some_m[start : start + _ROWS] for start in range(0, len(some_m), _ROWS)]
-    return np.concatenate(list(ordered_map(search, parts)))
-
-
-def _leave_out_selves(squared_r_c: Tensor, columns_r: Array) -> None:
-    """Make the distance of a row to itself infinite, if its column is among these."""
-    here = np.flatnonzero((columns_r >= 0) & (columns_r < squared_r_c.shape[1]))
-    squared_r_c[torch.from_numpy(here), torch.from_numpy(columns_r[here])] = torch.inf
