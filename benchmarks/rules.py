@@ -322,8 +322,7 @@ def section(folder: Path) -> list[str]:
         "`falcun` is random, so the picks of two implementations differ; the tests compare the probabilities of the "
         "draws. No package on PyPI known to us has BAIT for classification, so the formula is written out in NumPy. "
         "BALD: the goal, four times as fast as small-text, is reached. small-text writes temporary arrays as large as "
-        "the predictions, twice; Poolwise reads the predictions once. The section on bald-100 was measured before it "
-        "did.",
+        "the predictions, twice; Poolwise reads the predictions once.",
         "",
     ]
 

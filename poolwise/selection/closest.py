@@ -21,6 +21,8 @@ from poolwise.selection.feature_blocks import ROUNDING, Rows, squared_lengths
 
 # How many rows are compared with those of a block at a time: their distances stay in the cache.
 _STRIP = 128
+# The most distances that are kept at a time; of very many rows, fewer are then looked at together.
+_DISTANCES = 1 << 24
 # How many rows near the mean are looked at first, before there are sums.
 _FIRST = 16
 # Sums of up to a hundred thousand float32 numbers are wrong by less than this share.
@@ -36,6 +38,7 @@ def closest(rows: Rows, count: int, k: int) -> tuple[Array, Array]:
     There are `count` of them or more: all rows that rounding of float32 leaves in doubt.
     """
     n = len(rows)
+    strip = max(1, min(_STRIP, _DISTANCES // n))
     lengths_n = np.concatenate([squared_lengths(rows.block(index)) for index in range(len(rows.parts))])
     doubt_n = ROUNDING * (lengths_n + lengths_n.max())
     least_n, most_n, last_n = np.full(n, np.inf), np.full(n, np.inf), np.empty(n)
@@ -49,23 +52,23 @@ def closest(rows: Rows, count: int, k: int) -> tuple[Array, Array]:
         return float(np.partition(most_n, count - 1)[count - 1])
 
     first_m = np.argpartition(lengths_n, min(max(_FIRST, count), n) - 1)[: max(_FIRST, count)]
-    for start in range(0, len(first_m), _STRIP):
-        bound = measure(first_m[start : start + _STRIP])
+    for start in range(0, len(first_m), strip):
+        bound = measure(first_m[start : start + strip])
     best = first_m[most_n[first_m].argmin()]
     reach = max(float(np.sqrt(max(last_n[best], 0.0) + doubt_n[best])), bound)
     sums_n = _nearness(rows, lengths_n, doubt_n, reach) * (1 + _SUMMED)
     sums_n[first_m] = -1.0
     order_n = np.argsort(-sums_n, kind="stable")[: n - len(first_m)]
-    for start in range(0, len(order_n), _STRIP):
-        some_m = order_n[start : start + _STRIP]
+    for start in range(0, len(order_n), strip):
+        some_m = order_n[start : start + strip]
         some_m = some_m[sums_n[some_m] >= k * (reach - bound)]
         if not len(some_m):
             break
         bound = measure(some_m)
     doubtful_m = np.flatnonzero(least_n <= bound)
     squared_m_k = np.empty((len(doubtful_m), k))
-    for start in range(0, len(doubtful_m), _STRIP):
-        some_m = doubtful_m[start : start + _STRIP]
+    for start in range(0, len(doubtful_m), strip):
+        some_m = doubtful_m[start : start + strip]
         near_m_n = _squares(rows, some_m, lengths_n) <= (last_n[some_m] + 2 * doubt_n[some_m])[:, None]
         for place, (row, near_n) in enumerate(zip(some_m, near_m_n, strict=True), start):
             apart = rows.take(np.flatnonzero(near_n)) - rows.take(np.array([row]))

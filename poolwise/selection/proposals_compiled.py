@@ -12,8 +12,11 @@ from poolwise.information.moment_loops import bound_pairs, fill_moments
 from poolwise.information.pair_loops import pair
 from poolwise.kept_loops import kept_loop
 
-# How many roundings of `Σ w |δ|` two ways to compute a pair may differ by; and what scales are rounded by, relatively.
-_NOISE, _RELATIVE = 16 * 2.0**-23, 1e-6
+# Two ways to compute a pair may differ by this many roundings of `Σ w mean_k |d_ik d_jk|`, which is at most the product
+# of both lengths, and by one more for each term of the sums over members and classes.
+_ROUNDINGS, _EPS = 16, 2.0**-23
+# What scales are rounded by, relatively.
+_RELATIVE = 1e-6
 
 
 @kept_loop(
@@ -93,6 +96,7 @@ def propose(
             are computed for the others.
     """
     count, pairs, F = len(picks_t), 0, len(features_F)
+    rounding = (_ROUNDINGS + ratios_s_K_C.shape[1] + ratios_s_K_C.shape[2]) * _EPS
     for t in range(state[3], count):
         ratios_K_C, means_C = picked_ratios_B_K_C[t], picked_means_B_C[t]
         fill_moments(ratios_K_C, means_C, coordinates_q_K, places_F_2, roots_F, room_R_C, features_F)
@@ -119,15 +123,14 @@ def propose(
         if normalised:
             weight, most = bald, 1.0
             if self_N[point] == 0:
-                root = np.sqrt(
-                    min(float(upper_t[count]), bald + slack)
-                )  # or more; `I_ii` is computed if that is not enough
+                # No less than the root of `I_ii`, which is computed if this does not decide.
+                root = np.sqrt(min(float(upper_t[count]), bald + slack))
                 bound = bald - bald * min(1.0, largest * (1 - _RELATIVE) / root) + slack
                 bounds_N[point] = min(bounds_N[point], bound)
                 if bounds_N[point] < threshold:
                     continue
                 self_N[point], pairs = pair(ratios_K_C, means_C, ratios_K_C, means_C, room), pairs + 1
-            noise = _NOISE * length * length
+            noise = rounding * length * length
             if self_N[point] <= 4 * noise:
                 state[0], state[1] = n, -1
                 break
@@ -153,7 +156,7 @@ def propose(
             scale = scales_t[suspect] / root
             if not normalised:
                 value = min(value, bald, bald_N[picks_t[suspect]])
-            spread = _NOISE * length * picked_F_B[F - 1, suspect] * scale + value * scale * relative
+            spread = rounding * length * picked_F_B[F - 1, suspect] * scale + value * scale * relative
             overlaps_t[suspect] = max(value * scale + spread, 0.0)
             least = max(least, min(most, value * scale - spread))
         if bounds_N[point] < threshold:
