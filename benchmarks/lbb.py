@@ -10,6 +10,7 @@ a small selection is made first. Peak memory is the largest resident size of the
 """
 
 import argparse
+import importlib
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -163,6 +165,9 @@ def main() -> None:
     if given.networks:
         given.real = given.folder / "networks"
         by_networks(given.real / REAL["ensemble"])
+    with suppress(ImportError):  # without Numba there is nothing to compile
+        for name, loop in (("raced", "race"), ("proposals", "propose")):  # compiled once on a machine, then loaded
+            getattr(importlib.import_module(f"poolwise.selection.{name}_compiled"), loop).load()
     print(f"{processor()}, one thread, seconds of the processor, best of {given.repeats}\n")
     head = ("row", "task", "predictions", "before", "now", "ratio", "must reach")
     head += ("pairs before", "pairs now", "peak memory", "picks")
