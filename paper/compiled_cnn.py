@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from poolwise import models
-from poolwise.errors import ParameterError
+from poolwise.errors import ParameterError, ShapeError
 
 _SOURCE = Path(__file__).with_suffix(".c")
 _OPTIONS = ("-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC", "-w")
@@ -65,6 +65,12 @@ class CompiledCNN(nn.Sequential):
     def forward(self, inputs: Tensor) -> Tensor:
         """`[n, classes]` logits."""
         layers = self._modules
+        weights = {(weight.dtype, weight.device.type) for weight in self.parameters()}
+        if inputs.shape[1:] != (1, 28, 28) or inputs.device.type != "cpu" or weights != {(torch.float32, "cpu")}:
+            raise ShapeError(  # the compiled code would read other memory
+                f"expected inputs [n, 1, 28, 28] and float32 weights on the CPU, not {list(inputs.shape)} on "
+                f"{inputs.device} and {sorted(map(str, weights))}. Use batchbald-cnn for anything else."
+            )
         x = inputs.float()
         for number, block, channels, side in ((1, _First, 32, 24), (2, _Second, 64, 8)):
             convolution = layers[f"convolution{number}"]

@@ -114,3 +114,11 @@ def test_it_trains_and_predicts_as_the_network_of_the_package_does():
 def test_other_networks_are_refused(shape, options):
     with pytest.raises(errors.ParameterError, match="Use batchbald-cnn"):
         models.make(ADDRESS, shape, 10, **options)
+
+
+def test_what_compiled_code_cannot_read_is_refused():
+    network = models.make(ADDRESS, (1, 28, 28), 10)
+    with pytest.raises(errors.ShapeError, match=r"not \[2, 1, 32, 32\]"):
+        network(torch.zeros(2, 1, 32, 32))
+    with pytest.raises(errors.ShapeError, match="float64"):
+        network.double()(torch.zeros(2, 1, 28, 28))
