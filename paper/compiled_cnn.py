@@ -1,7 +1,7 @@
 """The CNN of BatchBALD for 28 × 28 images, its convolutions compiled from C: for many runs on a few processor cores.
 
 It is `poolwise.models.batchbald_cnn`: the same layers, initial weights and dropout masks, and the same function up to
-rounding. A training step takes about a quarter of the time. `paper/configs/paper/figure-1c-fmnist-ensemble-10.toml` is
+rounding. A training step takes about half of the time. `paper/configs/paper/figure-1c-fmnist-ensemble-10.toml` is
 run with it by
 
     poolwise run FILE --set model.name=paper.compiled_cnn:batchbald_cnn

@@ -138,8 +138,8 @@ def _page(runs: Sequence[RunRecord], config: Config, drawn: Mapping[str, Curve])
             "`poolwise run` on that file, on one processor core; `python -m paper collect RUNS` put the records into "
             f"`paper/records/{NAME}{SUFFIX}` and made this page. The first three runs (seed 0 of `random`, "
             "`power-lbb-released` and `lbb-released`) have the network of the package, the others the same network "
-            "with its convolutions compiled from C (`paper/compiled_cnn.py`): the same function up to rounding, in a "
-            f"third of the time. Versions: {', '.join(versions)}.",
+            "with its convolutions compiled from C (`paper/compiled_cnn.py`): the same function up to rounding, in "
+            f"about half of the time. Versions: {', '.join(versions)}.",
         ]
     ) + "\n"  # fmt: skip
 
