@@ -34,7 +34,7 @@ def compiled_blocks(network, x, masks):
 
 
 @pytest.fixture
-def case(request):
+def case():
     """A network, 13 images with dark borders and with one that is dark throughout, and dropout masks."""
     draw = torch.Generator().manual_seed(0)
     network = models.build(lambda: models.batchbald_cnn((1, 28, 28), 10, **OPTIONS), 0)
