@@ -93,8 +93,8 @@ def _lloyd(rows: Rows, centres_G_D: Tensor, iterations: int, memory: int = 1 << 
         changed = 0
         for part, rows_n_D, nearest_n in nearest.find(centres_G_D):
             changed += _move(sums_G_D, sizes_G, cluster_M[part], nearest_n, rows_n_D, nearest.loops)
-        if done == 1:
-            whole = float(nearest.lengths_M.sum(dtype=np.float64))
+            # In float64: of tight clusters, only a small part of this is left below.
+            whole += float(rows_n_D.double().square().sum()) if done == 1 else 0.0
         filled = _fill_empty(rows, cluster_M, centres_G_D, sums_G_D, sizes_G)
         full_G = torch.from_numpy(sizes_G > 0)
         centres_G_D[full_G] = sums_G_D[full_G] / torch.from_numpy(sizes_G)[full_G, None]
