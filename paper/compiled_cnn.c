@@ -16,51 +16,58 @@
  */
 #include <string.h>
 
-typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int i8 __attribute__((vector_size(32), aligned(4), may_alias));
-#define LOAD(p) (*(const v8 *)(p))
-#define STORE(p, v) (*(v8 *)(p) = (v))
+/* Channels at a time, and how many sums of two such vectors stay in registers. */
+#ifdef __AVX512F__
+enum { WIDE = 16, SUMS = 12 };
+#else
+enum { WIDE = 8, SUMS = 6 };
+#endif
+typedef float floats __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
+typedef int ints __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
+#define LOAD(p) (*(const floats *)(p))
+#define STORE(p, v) (*(floats *)(p) = (v))
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
     SIDE = 28, OUT1 = 24, HALF1 = 12, C1 = 32, /* the first block */
     OUT2 = 8, HALF2 = 4, C2 = 64,              /* the second */
+    PARTS = C1 / WIDE, PIXELS = 2 * SUMS / PARTS, /* vectors per pixel, pixels or taps at a time */
     K = 5, PATCH = 8, POINTS = PATCH * PATCH,
     TILES = 4, TOGETHER = 6, ROWS = TILES * TOGETHER /* patches per image, images and patches at a time */
 };
 
 /* Numbers of `yes` where the mask is set, of `no` elsewhere. */
-INLINE i8 choose(i8 mask, i8 yes, i8 no) { return (mask & yes) | (~mask & no); }
+INLINE ints choose(ints mask, ints yes, ints no) { return (mask & yes) | (~mask & no); }
 
 /* The largest of each window, after the mask; two rows of activations make one row of outputs. */
 INLINE void pool(const float *rows, const float *mask, int width, int channels, float *out, int *best) {
     for (int x = 0; x < width / 2; x++)
-        for (int c = 0; c < channels; c += 8) {
-            v8 top = {0};
-            i8 at = (i8){0} - 1;
+        for (int c = 0; c < channels; c += WIDE) {
+            floats top = {0};
+            ints at = (ints){0} - 1;
 #pragma GCC unroll 4
             for (int k = 0; k < 4; k++) {
                 int from = ((k >> 1) * width + 2 * x + (k & 1)) * channels + c;
-                v8 value = LOAD(rows + from);
+                floats value = LOAD(rows + from);
                 if (mask) value *= LOAD(mask + from);
-                i8 larger = value > top;
-                at = choose(larger, (i8){0} + k, at);
-                top = (v8)choose(larger, (i8)value, (i8)top);
+                ints larger = value > top;
+                at = choose(larger, (ints){0} + k, at);
+                top = (floats)choose(larger, (ints)value, (ints)top);
             }
             STORE(out + x * channels + c, top);
-            *(i8 *)(best + x * channels + c) = at;
+            *(ints *)(best + x * channels + c) = at;
         }
 }
 
 /* The gradient of two rows of activations from that of one row of outputs. */
 INLINE void unpool(const float *grad, const int *best, const float *mask, int width, int channels, float *rows) {
     for (int x = 0; x < width / 2; x++)
-        for (int c = 0; c < channels; c += 8) {
-            i8 value = (i8)LOAD(grad + x * channels + c), at = *(const i8 *)(best + x * channels + c);
+        for (int c = 0; c < channels; c += WIDE) {
+            ints value = (ints)LOAD(grad + x * channels + c), at = *(const ints *)(best + x * channels + c);
 #pragma GCC unroll 4
             for (int k = 0; k < 4; k++) {
                 int to = ((k >> 1) * width + 2 * x + (k & 1)) * channels + c;
-                v8 here = (v8)(value & (at == k));
+                floats here = (floats)(value & (at == k));
                 if (mask) here *= LOAD(mask + to);
                 STORE(rows + to, here);
             }
@@ -75,20 +82,20 @@ void first_forward(int n, const float *x, const float *weight, const float *bias
     for (int i = 0; i < n; i++, x += SIDE * SIDE)
         for (int y = 0; y < OUT1; y++) {
             float *row = rows + (y & 1) * OUT1 * C1;
-            for (int at = 0; at < OUT1; at += 3) {
-                v8 sum[3][4];
-                for (int p = 0; p < 3; p++)
-                    for (int q = 0; q < 4; q++) sum[p][q] = LOAD(bias + 8 * q);
+            for (int at = 0; at < OUT1; at += PIXELS) {
+                floats sum[PIXELS][PARTS];
+                for (int p = 0; p < PIXELS; p++)
+                    for (int q = 0; q < PARTS; q++) sum[p][q] = LOAD(bias + WIDE * q);
                 for (int a = 0; a < K; a++)
                     for (int b = 0; b < K; b++) {
                         const float *w = weight + (a * K + b) * C1, *pixel = x + (y + a) * SIDE + at + b;
-#pragma GCC unroll 3
-                        for (int p = 0; p < 3; p++)
+#pragma GCC unroll 12
+                        for (int p = 0; p < PIXELS; p++)
 #pragma GCC unroll 4
-                            for (int q = 0; q < 4; q++) sum[p][q] += pixel[p] * LOAD(w + 8 * q);
+                            for (int q = 0; q < PARTS; q++) sum[p][q] += pixel[p] * LOAD(w + WIDE * q);
                     }
-                for (int p = 0; p < 3; p++)
-                    for (int q = 0; q < 4; q++) STORE(row + (at + p) * C1 + 8 * q, sum[p][q]);
+                for (int p = 0; p < PIXELS; p++)
+                    for (int q = 0; q < PARTS; q++) STORE(row + (at + p) * C1 + WIDE * q, sum[p][q]);
             }
             if (y & 1) {
                 long window = ((long)i * HALF1 + y / 2) * HALF1 * C1;
@@ -97,23 +104,23 @@ void first_forward(int n, const float *x, const float *weight, const float *bias
         }
 }
 
-/* Three taps of the gradient of the weights at a time: sum over pixels of gradient times input. */
+/* Some taps of the gradient of the weights: sum over pixels of gradient times input. */
 INLINE void first_taps(const float *x, const float *grad, float *dweight, int tap, int taps) {
-    v8 sum[3][4];
+    floats sum[PIXELS][PARTS];
     for (int p = 0; p < taps; p++)
-        for (int q = 0; q < 4; q++) sum[p][q] = LOAD(dweight + (tap + p) * C1 + 8 * q);
+        for (int q = 0; q < PARTS; q++) sum[p][q] = LOAD(dweight + (tap + p) * C1 + WIDE * q);
     for (int y = 0; y < OUT1; y++)
         for (int at = 0; at < OUT1; at++) {
             const float *g = grad + (y * OUT1 + at) * C1;
-#pragma GCC unroll 3
+#pragma GCC unroll 12
             for (int p = 0; p < taps; p++) {
                 float pixel = x[(y + (tap + p) / K) * SIDE + at + (tap + p) % K];
 #pragma GCC unroll 4
-                for (int q = 0; q < 4; q++) sum[p][q] += pixel * LOAD(g + 8 * q);
+                for (int q = 0; q < PARTS; q++) sum[p][q] += pixel * LOAD(g + WIDE * q);
             }
         }
     for (int p = 0; p < taps; p++)
-        for (int q = 0; q < 4; q++) STORE(dweight + (tap + p) * C1 + 8 * q, sum[p][q]);
+        for (int q = 0; q < PARTS; q++) STORE(dweight + (tap + p) * C1 + WIDE * q, sum[p][q]);
 }
 
 /* Adds to dweight [25][32] and dbias [32]. */
@@ -126,7 +133,7 @@ void first_backward(int n, const float *x, const float *mask, const float *dout,
         }
         for (int at = 0; at < OUT1 * OUT1; at++)
             for (int c = 0; c < C1; c++) dbias[c] += grad[at * C1 + c];
-        for (int tap = 0; tap < 24; tap += 3) first_taps(x, grad, dweight, tap, 3);
+        for (int tap = 0; tap < 24; tap += PIXELS) first_taps(x, grad, dweight, tap, PIXELS);
         first_taps(x, grad, dweight, 24, 1);
     }
 }
@@ -137,13 +144,13 @@ void first_backward(int n, const float *x, const float *mask, const float *dout,
 static const float INPUT[8][8] = INPUT_MATRIX;   /* of patches of the input */
 static const float OUTPUT[4][8] = OUTPUT_MATRIX; /* of products to outputs */
 
-/* to[i] = sum over k of matrix[i][k] * from[k], for eight channels. */
+/* to[i] = sum over k of matrix[i][k] * from[k], for WIDE channels. */
 #define TRANSFORM(name, I, J, ENTRY)                                                      \
     INLINE void name(const float *from, long step_from, float *to, long step_to) {        \
-        v8 in[J];                                                                         \
+        floats in[J];                                                                         \
         _Pragma("GCC unroll 8") for (int k = 0; k < J; k++) in[k] = LOAD(from + k * step_from); \
         _Pragma("GCC unroll 8") for (int i = 0; i < I; i++) {                             \
-            v8 sum = {0};                                                                 \
+            floats sum = {0};                                                                 \
             _Pragma("GCC unroll 8") for (int k = 0; k < J; k++) if (ENTRY != 0) sum += ENTRY * in[k]; \
             STORE(to + i * step_to, sum);                                                 \
         }                                                                                 \
@@ -153,21 +160,21 @@ TRANSFORM(to_outputs, 4, 8, OUTPUT[i][k])
 
 /* c [24][64] = a [24][32] b [32][64] */
 INLINE void product(const float *a, const float *b, float *c) {
-    for (int n = 0; n < C2; n += 16)
-        for (int m = 0; m < ROWS; m += 6) {
-            v8 sum[6][2] = {0};
+    for (int n = 0; n < C2; n += 2 * WIDE)
+        for (int m = 0; m < ROWS; m += SUMS) {
+            floats sum[SUMS][2] = {0};
             for (int l = 0; l < C1; l++) {
-                v8 left = LOAD(b + l * C2 + n), right = LOAD(b + l * C2 + n + 8);
-#pragma GCC unroll 6
-                for (int r = 0; r < 6; r++) {
+                floats left = LOAD(b + l * C2 + n), right = LOAD(b + l * C2 + n + WIDE);
+#pragma GCC unroll 12
+                for (int r = 0; r < SUMS; r++) {
                     float factor = a[(m + r) * C1 + l];
                     sum[r][0] += factor * left, sum[r][1] += factor * right;
                 }
             }
-#pragma GCC unroll 6
-            for (int r = 0; r < 6; r++) {
+#pragma GCC unroll 12
+            for (int r = 0; r < SUMS; r++) {
                 STORE(c + (m + r) * C2 + n, sum[r][0]);
-                STORE(c + (m + r) * C2 + n + 8, sum[r][1]);
+                STORE(c + (m + r) * C2 + n + WIDE, sum[r][1]);
             }
         }
 }
@@ -179,26 +186,26 @@ INLINE void product(const float *a, const float *b, float *c) {
 /* x [n][12][12][32], filters [64 points][32][64], bias [64], mask [n][8][8][64] -> out, best [n][4][4][64]. */
 void second_forward(int n, const float *x, const float *filters, const float *bias, const float *mask, float *out, int *best) {
     static __thread float points[POINTS * ROWS * C1], products[POINTS * ROWS * C2];
-    float half[PATCH * PATCH * 8], outputs[OUT2 * OUT2 * C2];
+    float half[PATCH * PATCH * WIDE], outputs[OUT2 * OUT2 * C2];
     for (int begin = 0; begin < n; begin += TOGETHER) {
         int count = n - begin < TOGETHER ? n - begin : TOGETHER;
         for (int row = 0; row < count * TILES; row++)
-            for (int c = 0; c < C1; c += 8) {
+            for (int c = 0; c < C1; c += WIDE) {
                 const float *patch = x + (long)(begin + row / TILES) * HALF1 * HALF1 * C1 + PATCH_AT(row % TILES) + c;
-                for (int j = 0; j < PATCH; j++) to_points(patch + j * C1, HALF1 * C1, half + j * 8, PATCH * 8);
+                for (int j = 0; j < PATCH; j++) to_points(patch + j * C1, HALF1 * C1, half + j * WIDE, PATCH * WIDE);
                 for (int i = 0; i < PATCH; i++)
-                    to_points(half + i * PATCH * 8, 8, points + ((long)i * PATCH * ROWS + row) * C1 + c, ROWS * C1);
+                    to_points(half + i * PATCH * WIDE, WIDE, points + ((long)i * PATCH * ROWS + row) * C1 + c, ROWS * C1);
             }
         for (int p = 0; p < POINTS; p++)
             product(points + p * ROWS * C1, filters + p * C1 * C2, products + p * ROWS * C2);
         for (int i = 0; i < count; i++) {
             for (int tile = 0; tile < TILES; tile++)
-                for (int c = 0; c < C2; c += 8) {
+                for (int c = 0; c < C2; c += WIDE) {
                     const float *product = products + (i * TILES + tile) * C2 + c;
                     for (int j = 0; j < PATCH; j++)
-                        to_outputs(product + j * ROWS * C2, PATCH * ROWS * C2, half + j * 8, PATCH * 8);
+                        to_outputs(product + j * ROWS * C2, PATCH * ROWS * C2, half + j * WIDE, PATCH * WIDE);
                     for (int y = 0; y < 4; y++)
-                        to_outputs(half + y * PATCH * 8, 8, outputs + OUTPUT_AT(tile) + y * OUT2 * C2 + c, C2);
+                        to_outputs(half + y * PATCH * WIDE, WIDE, outputs + OUTPUT_AT(tile) + y * OUT2 * C2 + c, C2);
                 }
             for (int at = 0; at < OUT2 * OUT2; at++)
                 for (int c = 0; c < C2; c++) outputs[at * C2 + c] += bias[c];
@@ -231,7 +238,7 @@ void second_backward(int n, const float *x, const float *weight, const float *ma
             const float *image = x + (long)i * HALF1 * HALF1 * C1;
             for (int k = 0; k < count; k += 4) /* four at a time: one visit to a weight for all */
                 for (int a = 0; a < K; a++)
-                    for (int q = 0; q < K * C1; q += 8) {
+                    for (int q = 0; q < K * C1; q += WIDE) {
                         float *to = dweight + (c * K + a) * K * C1 + q;
                         const float *pixel = image + a * HALF1 * C1 + q;
                         STORE(to, LOAD(to) + grad[k] * LOAD(pixel + from[k]) + grad[k + 1] * LOAD(pixel + from[k + 1]) +
@@ -240,7 +247,7 @@ void second_backward(int n, const float *x, const float *weight, const float *ma
             for (int k = 0; k < count; k++)
                 for (int a = 0; a < K; a++)
 #pragma GCC unroll 4
-                    for (int q = 0; q < K * C1; q += 8) {
+                    for (int q = 0; q < K * C1; q += WIDE) {
                         float *to = dx + (long)i * HALF1 * HALF1 * C1 + from[k] + a * HALF1 * C1 + q;
                         STORE(to, LOAD(to) + grad[k] * LOAD(weight + (c * K + a) * K * C1 + q));
                     }

@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 from collections import OrderedDict
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +85,15 @@ class CompiledCNN(nn.Sequential):
 def _mask(layer: nn.Module | None, n: int, channels: int, side: int) -> Tensor | None:
     """`[n, channels, side, side]` what a dropout layer makes of ones, or None if it leaves them as they are."""
     assert layer is not None
-    ones = torch.ones(1).expand(n, channels, side, side)
+    ones = _ones(n, channels, side)
     mask: Tensor = layer(ones)
     return None if mask is ones else mask.contiguous(memory_format=torch.channels_last)
+
+
+@lru_cache(maxsize=4)
+def _ones(n: int, channels: int, side: int) -> Tensor:
+    """Ones as they lie in memory: a single one, repeated by its strides, makes the product with a mask slow."""
+    return _images(n, channels, side).fill_(1)
 
 
 class _First(torch.autograd.Function):
