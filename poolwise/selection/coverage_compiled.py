@@ -271,10 +271,10 @@ def gather(
     """Copy lists, one after another, to the beginning of new arrays."""
     end = 0
     for s in range(len(starts_s)):
-        start = starts_s[s]
-        for entry in range(lengths_s[s]):
-            new_places[end + entry], new_values[end + entry] = places[start + entry], values[start + entry]
-        end += lengths_s[s]
+        start, length = starts_s[s], lengths_s[s]
+        new_places[end : end + length] = places[start : start + length]
+        new_values[end : end + length] = values[start : start + length]
+        end += length
 
 
 @compiled

@@ -144,8 +144,7 @@ class Lists:
         if self._orderly if count == 0 else count <= len(self._places) - self._used:
             return
         total = int(self._lengths.sum())
-        size = total + count
-        size += size if count else 0  # the next lists will then fit; memory that is not written to costs nothing
+        size = 2 * (total + count)  # the next lists will then fit; memory that is not written to costs nothing
         new_places, new_values = np.empty(size, self._places.dtype), np.empty(size, self._values.dtype)
         self._loops.gather(self._places, self._values, self._starts, self._lengths, new_places, new_values)
         self._places, self._values = new_places, new_values
