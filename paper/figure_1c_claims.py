@@ -42,6 +42,8 @@ OURS = (
     Question("posterior coverage against PLBB", "posterior-coverage", "power-lbb-released"),
     Question("mutual herding on pixels against PLBB", "mutual-herding", "power-lbb-released"),
 )
+# Two seeds may be close to each other by chance, and their interval then says too much.
+ENOUGH = 3
 HEAD = "| | seeds | over the curve | at the end | verdict |\n| --- | ---: | ---: | ---: | --- |"
 
 
@@ -55,7 +57,7 @@ def section(runs: Sequence[RunRecord]) -> str:
             "## What the runs say",
             "Differences in accuracy between two methods, in points, from finished runs of the same seed: the mean "
             f"over all counts of labels, and at the last ({sure}). The verdict is of the mean over the curve, "
-            "corrected for the number of rows in its table (Holm).",
+            f"corrected for the number of rows in its table (Holm), and needs {ENOUGH} seeds.",
             "What the paper says of this figure, by its text or its caption:",
             _table(finished, PAPER),
             "Other questions:",
@@ -96,8 +98,8 @@ def _points(found: Difference) -> str:
 def _verdict(found: Difference, p_value: float, claimed: bool) -> str:
     if found.seeds == 0:
         return "not run"
-    if found.verdict == "no verdict":
-        return "one seed: no verdict"
+    if found.seeds < ENOUGH:
+        return f"{'one seed' if found.seeds == 1 else f'{found.seeds} seeds'}: no verdict"
     if found.verdict in ("equivalent", "inconclusive") or p_value >= 1 - CONFIDENCE:
         return "equivalent" if found.verdict == "equivalent" else "inconclusive"
     if claimed:

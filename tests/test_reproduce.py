@@ -567,6 +567,16 @@ def test_claims_are_judged_by_finished_runs_of_the_same_seeds(records, call):
     assert "| BatchBALD against random | 4 | +12.5 [−10.5, +35.5] | 0.0 [0.0, 0.0] | inconclusive |" in text
 
 
+def test_two_seeds_give_no_verdict_however_close_they_are(records, call):
+    for seed in range(2):
+        write_run(records / "runs", "power-bald-5", seed, {20: 0.5, 500: 0.8})
+        write_run(records / "runs", "random", seed, {20: 0.5, 500: 0.7 + seed / 10_000})
+    assert call("collect", records / "runs")[0] == 0
+    text = (records / "DOCS" / "figure-1c.md").read_text()
+    (row,) = (line for line in text.splitlines() if line.startswith("| PBALD is better than random | 2 | +5.0 ["))
+    assert row.endswith("| 2 seeds: no verdict |")
+
+
 def test_a_folder_with_other_runs_is_refused(records, call):
     place = records / "runs"
     write_run(place, "random", 0, {20: 0.5})
