@@ -11,15 +11,16 @@ from pools import features, one_hot, pool, uniform
 import poolwise as pw
 from poolwise import errors
 from poolwise.selection import (
-    balls,
     closest,
     clustering,
     feature_blocks,
     near_pairs,
     nearest_centres,
+    purity,
     round_robin,
     typiclust,
 )
+from poolwise.selection.balls import Balls
 from poolwise.selection.drop_query import inconsistency, unstable
 from poolwise.selection.feature_blocks import Rows
 
@@ -351,16 +352,54 @@ def test_sketches_are_never_farther_apart_than_their_rows():
     assert below.sum() > 0.8 * apart.sum()
 
 
-@pytest.mark.parametrize("purity", [0.5, 0.9, 0.95, 1.0])
-def test_the_radius_is_the_largest_of_that_purity(purity):
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.95, 1.0])
+@pytest.mark.parametrize("room", [0, 600, 1 << 20])  # no pair is kept, or some at first, or all
+def test_the_radius_is_the_largest_of_that_purity(share, room, monkeypatch):
+    for name, value in {"COLUMNS": 32, "_STRIP": 16, "_SAMPLE": 8}.items():
+        monkeypatch.setattr(purity, name, value)
     z = np.random.default_rng(6).normal(size=(120, 2))
+    z[90:95] = z[:5]
     rows = Rows([z[:100], z[100:]], 1)
     cluster = found(z, 4).cluster
-    radius = balls.purity_radius(rows, cluster, purity)
+    pure = purity.Purity(rows, cluster, share, 100, room)
+    assert pure.keeps == (room > 600)
     distance = np.linalg.norm(z[:, None] - z, axis=2)
     other = cluster[:, None] != cluster
-    pure = [1 - ((distance <= r) & other).any(1).mean() for r in (radius, radius * (1 + 1e-5))]
-    assert pure[0] >= purity - 1e-12 > pure[1]
+    shares = [1 - ((distance <= r) & other).any(1).mean() for r in (pure.radius, pure.radius * (1 + 1e-5))]
+    assert shares[0] >= share - 1e-12 > shares[1]
+    if pure.keeps:
+        near = np.zeros((100, 100), int)
+        for first, second, i, j in pure.pairs(Balls(rows, pure.radius)):
+            np.add.at(near[first, second], (i, j), 1)
+            if first != second:
+                np.add.at(near[second, first], (j, i), 1)
+        np.testing.assert_array_equal(near, distance[:100, :100] <= pure.radius)
+
+
+@pytest.mark.parametrize("shift", [0.0, 300.0])
+@pytest.mark.parametrize("labelled", [0, 40])
+def test_what_is_covered_does_not_depend_on_how_the_radius_was_found(labelled, shift):
+    draw = np.random.default_rng(8)
+    z = draw.normal(size=(30, 40))[draw.integers(0, 30, 2300)] + draw.normal(size=(2300, 40)) / 4 + shift
+    z[700:720] = z[:20]
+    known = draw.normal(size=(labelled, 40)) + shift
+    batches = []
+    for memory in ("1GB", 60_000, 1):  # one pass over the pairs, two passes with lists, no lists
+        batches.append(select("prob-cover", z, 20, labelled_embeddings=known, memory=memory))
+    task = pw.Task(pw.Predictions.from_log_probs(pool(2300, 3, 4), embeddings=z, labelled_embeddings=known), 20)
+    rows = Rows([z, known], MEMORY)
+    cluster = clustering.k_means(rows, 4, task.generator("k-means"), MEMORY).cluster
+    radius = purity.Purity(rows, cluster, 0.95).radius
+    given = select("prob-cover", z, 20, labelled_embeddings=known, radius=radius)
+    for batch in batches:
+        np.testing.assert_array_equal(batch.indices, given.indices)
+        np.testing.assert_array_equal(batch.scores, given.scores)
+
+
+def test_with_one_cluster_the_radius_is_zero():
+    pure = purity.Purity(Rows([np.ones((5, 2))], MEMORY), np.zeros(5, np.int64), 0.9, 5, 1000)
+    assert pure.radius == 0
+    assert not pure.keeps
 
 
 def test_prob_cover_covers_blobs_and_then_says_that_nothing_is_left():

@@ -14,8 +14,9 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import poolwise as pw
-from poolwise.selection import balls, clustering, round_robin
+from poolwise.selection import clustering, round_robin
 from poolwise.selection.feature_blocks import Rows
+from poolwise.selection.purity import Purity
 
 peer = pytest.importorskip("skactiveml.pool", reason="scikit-activeml is not installed")
 
@@ -135,7 +136,7 @@ def test_prob_cover(digits, purity):
     task = pw.Task(digits.predictions.with_embeddings(digits.rest, digits.known), B)
     rows = Rows([digits.rest, digits.known], task.memory // 2)
     cluster = clustering.k_means(rows, 10, task.generator("k-means"), task.memory).cluster
-    radius = balls.purity_radius(rows, cluster, purity)
+    radius = Purity(rows, cluster, purity).radius
     radii = np.unique([0.05, radius / 2, radius * (1 - 1e-6), radius * (1 + 1e-9), radius * (1 + 1e-5), 2 * radius])
     rule = peer.ProbCover(
         random_state=0, n_classes=10, deltas=radii, alpha=purity, cluster_algo=given_clusters(cluster)

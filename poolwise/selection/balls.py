@@ -1,17 +1,14 @@
-"""Which points are within a radius of which, and how large a radius may be: exact, in blocks, never N² in memory.
+"""Which points are within a radius of which: exact, in blocks, never N² in memory.
 
 Most pairs are decided in float32. A pair that rounding leaves in doubt is decided in float64. So no decision depends on
 the block it was made in.
 """
-
-import itertools
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from poolwise.arrays import Array
-from poolwise.parallel import ordered_map
 from poolwise.selection.coverage_kernels import Scratch
 from poolwise.selection.feature_blocks import ROUNDING, Rows
 
@@ -76,18 +73,38 @@ class Balls:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         lengths_m = rows_m_D.square().sum(1) if lengths_m is None else lengths_m
         inner_n_m, least_n, doubt_n = self._inner(rows_n_D, rows_m_D, lengths_m, ROUNDING)
-        i, j = _hits(inner_n_m >= (least_n - doubt_n)[:, None])
+        i, j = hits(inner_n_m >= (least_n - doubt_n)[:, None])
         doubtful = np.flatnonzero(inner_n_m.numpy()[i, j] < (least_n + doubt_n).numpy()[i])
         if len(doubtful):
-            wrong = np.ones(len(doubtful), bool)
-            for start in range(0, len(doubtful), ROWS):
-                part = doubtful[start : start + ROWS]
-                apart = self._rows.take(some_n[i[part]]) - self._rows.take(others_m[j[part]])
-                wrong[start : start + ROWS] = apart.square().sum(1).numpy() > self._square
             kept = np.ones(len(i), bool)
-            kept[doubtful[wrong]] = False
+            kept[doubtful] = self._exactly(some_n[i[doubtful]], others_m[j[doubtful]])
             i, j = i[kept], j[kept]
         return i, j
+
+    def confirm(self, some_p: Array, others_p: Array, squared_p: Array, lengths_M: Array) -> Array:
+        """`[p]` whether the points of pairs are within the radius of each other.
+
+        Args:
+            some_p: `[p]` numbers of the first points.
+            others_p: `[p]` numbers of the second points.
+            squared_p: `[p]` float32 squared distances.
+            lengths_M: `[M]` squared lengths of all rows.
+        """
+        above_p = squared_p.astype(np.float64) - self._square
+        doubt_p = 2 * ROUNDING * (lengths_M[some_p].astype(np.float64) + lengths_M[others_p])
+        near_p: Array = above_p < -doubt_p
+        doubtful = np.flatnonzero(np.abs(above_p) <= doubt_p)
+        near_p[doubtful] = self._exactly(some_p[doubtful], others_p[doubtful])
+        return near_p
+
+    def _exactly(self, some_p: Array, others_p: Array) -> Array:
+        """The same in float64."""
+        near_p = np.empty(len(some_p), bool)
+        for start in range(0, len(some_p), ROWS):
+            part = slice(start, start + ROWS)
+            apart_p_D = self._rows.take(some_p[part]) - self._rows.take(others_p[part])
+            near_p[part] = apart_p_D.square().sum(1).numpy() <= self._square
+        return near_p
 
     def possible(self, rows_n_D: Tensor, rows_m_D: Tensor, lengths_m: Tensor, rounding: float) -> Tensor:
         """`[n, m]` numbers that are negative where rows cannot be near; the next call may overwrite them."""
@@ -105,7 +122,7 @@ class Balls:
         return inner_n_m, (lengths_n - self._square) / 2, rounding * (lengths_n + lengths_m.max())
 
 
-def _hits(mask_n_m: Tensor) -> tuple[Array, Array]:
+def hits(mask_n_m: Tensor) -> tuple[Array, Array]:
     """Where a mask is true, row by row: quicker than `nonzero` where this is rare."""
     places = np.flatnonzero(mask_n_m.numpy())
     return np.divmod(places, mask_n_m.shape[1])
@@ -115,55 +132,3 @@ def exact_squares(some_n_D: Tensor, others_m_D: Tensor) -> Array:
     """`[n, m]` squared distances of float64 rows."""
     squared_n_m = torch.addmm(others_m_D.square().sum(1), some_n_D, others_m_D.T, alpha=-2)
     return squared_n_m.add_(some_n_D.square().sum(1)[:, None]).clamp_min_(0.0).numpy()
-
-
-def purity_radius(rows: Rows, cluster_M: Array, purity: float) -> float:
-    """The largest radius at which this share of the balls have points of one cluster only.
-
-    A ball is pure if its radius is below the distance to the nearest point of another cluster. So the radius is a
-    quantile of these distances, less a millionth. It is 0 if there is only one cluster.
-    """
-    if (cluster_M == cluster_M[0]).all():
-        return 0.0
-    squared_M = _nearest_strangers(rows, cluster_M)
-    impure = min(int((1 - purity) * len(rows) + 1e-9), len(rows) - 1)
-    around = np.partition(squared_M, impure)[impure]
-    doubt = 4 * ROUNDING * float(rows.lengths.max())
-    below = int((squared_M < around - doubt).sum())
-    doubtful_m = np.flatnonzero(np.abs(squared_M - around) <= doubt)
-    exact_m = np.concatenate(
-        [_exact_strangers(rows, cluster_M, doubtful_m[i : i + ROWS]) for i in range(0, len(doubtful_m), ROWS)]
-    )
-    return float(np.sqrt(np.partition(exact_m, impure - below)[impure - below]) * rows.scale * (1 - 1e-6))
-
-
-def _nearest_strangers(rows: Rows, cluster_M: Array) -> Array:
-    """`[M]` squared distance of each row to the nearest row of another cluster, up to rounding of float32."""
-    pieces = tiles(rows, COLUMNS, 0, len(rows))
-    squared_M = np.full(len(rows), np.inf)
-    clusters = torch.from_numpy(cluster_M)
-
-    def compare(pair: tuple[tuple[int, slice], tuple[int, slice]]) -> tuple[slice, slice, Array, Array]:
-        first, second = pair
-        rows_n_D, rows_m_D = piece(rows, first), piece(rows, second)
-        lengths_n, lengths_m = rows_n_D.square().sum(1), rows_m_D.square().sum(1)
-        squared_n_m = torch.addmm(lengths_m, rows_n_D, rows_m_D.T, alpha=-2)
-        squared_n_m.masked_fill_(clusters[first[1], None] == clusters[second[1]], torch.inf)
-        for_n = squared_n_m.amin(1).add_(lengths_n)
-        for_m = squared_n_m.add_(lengths_n[:, None]).amin(0)
-        return first[1], second[1], for_n.clamp_min_(0).double().numpy(), for_m.clamp_min_(0).double().numpy()
-
-    for first, second, for_n, for_m in ordered_map(compare, list(itertools.combinations_with_replacement(pieces, 2))):
-        squared_M[first] = np.minimum(squared_M[first], for_n)
-        squared_M[second] = np.minimum(squared_M[second], for_m)
-    return squared_M
-
-
-def _exact_strangers(rows: Rows, cluster_M: Array, some_m: Array) -> Array:
-    """`[m]` squared distances of some rows to the nearest row of another cluster, in float64."""
-    own_m_D, nearest_m = rows.take(some_m), np.full(len(some_m), np.inf)
-    for index, part in enumerate(rows.parts):
-        squared = exact_squares(own_m_D, rows.exact_block(index))
-        squared[cluster_M[some_m][:, None] == cluster_M[part]] = np.inf
-        nearest_m = np.minimum(nearest_m, squared.min(1))
-    return nearest_m

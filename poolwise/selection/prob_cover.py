@@ -9,11 +9,12 @@ import torch
 from poolwise.arrays import Array
 from poolwise.errors import ParameterError
 from poolwise.parallel import ordered_map
-from poolwise.selection.balls import COLUMNS, ROWS, Balls, piece, purity_radius, tiles
+from poolwise.selection.balls import COLUMNS, ROWS, Balls, piece, tiles
 from poolwise.selection.clustering import k_means
 from poolwise.selection.feature_blocks import Rows
-from poolwise.selection.near_pairs import near_pairs
+from poolwise.selection.near_pairs import Found, near_pairs
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
+from poolwise.selection.purity import Purity
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
@@ -28,14 +29,16 @@ class Cover(GreedyObjective):
         task: what to choose from, and how many.
         rows: the N points of the pool, and then the labelled points.
         radius: of the balls, in the units of the embeddings.
+        found: what found the radius, and may have kept the pairs within it; None for a radius that was given.
     """
 
     floor = 0.0
     rounding = None  # gains are whole numbers
 
-    def __init__(self, task: Task, rows: Rows, radius: float) -> None:
+    def __init__(self, task: Task, rows: Rows, radius: float, found: Purity | None = None) -> None:
         super().__init__(task)
         self._rows, self._balls, self._N = rows, Balls(rows, radius), len(task.predictions)
+        self._found = found
         self._open_N = np.ones(self._N, bool)
         self._room = task.memory // 4
         self._columns: Array | None = None
@@ -45,7 +48,7 @@ class Cover(GreedyObjective):
         """How many points each covers that no labelled point covers."""
         self._cover_by_labelled()
         self.pairs += self._N * int(self._open_N.sum())
-        order_N, found = near_pairs(self._rows, self._N, self._balls, self.task.memory // 2)
+        order_N, found = self._pairs()
         open_N, counts_N = self._open_N[order_N], np.zeros(self._N, np.int64)
         lists: dict[int, list[tuple[Array, Array]]] = {}  # of each piece: places in it, and points that are near
         room = self._room
@@ -67,6 +70,12 @@ class Cover(GreedyObjective):
             self._starts_N, self._counts_N = starts_N[places_N], counts_N[places_N]
             self._columns = np.concatenate([_sorted(lists.pop(start)) for start in sorted(lists)])
         return counts_N[places_N].astype(np.float64)
+
+    def _pairs(self) -> tuple[Array, Iterator[Found]]:
+        """Pairs of near points: those that are known already, or found now."""
+        if self._found is not None and self._found.keeps:
+            return np.arange(self._N), self._found.pairs(self._balls)
+        return near_pairs(self._rows, self._N, self._balls, self.task.memory // 2)
 
     def gains(self, indices_n: Array) -> Array:
         """How many open points each covers."""
@@ -161,8 +170,10 @@ def prob_cover(
     if radius != "purity" and not 0 <= radius < np.inf:
         raise ParameterError(f"prob-cover: radius must be 'purity', or finite and at least 0, not {radius}.")
     rows = Rows([task.embeddings, task.labelled_embeddings], task.memory // 2)
+    found = None
     if radius == "purity":
         classes = max(2, task.predictions.shape[2])
-        found = k_means(rows, classes, task.generator("k-means"), task.memory)
-        radius = purity_radius(rows, found.cluster, purity)
-    return Cover(task, rows, radius).pick(evaluation)
+        clusters = k_means(rows, classes, task.generator("k-means"), task.memory)
+        found = Purity(rows, clusters.cluster, purity, len(task.embeddings), task.memory // 4)
+        radius = found.radius
+    return Cover(task, rows, radius, found).pick(evaluation)
