@@ -36,8 +36,8 @@ INTRODUCTION = (
     "Numba. The goal is ten times as fast as scikit-activeml. TypiClust and ProbCover reach it with b = 500, DropQuery "
     "with b = 50. TypiClust misses it with b = 50: about half of the time is matrix products, most of them distances "
     "inside clusters of 1,000 points, of which each is made once. ProbCover misses it with b = 50. Its rows are "
-    "older than its present code, which makes all distances once instead of twice. TypiClust and DropQuery were measured on a busy machine with the "
-    "code of today; the other rows are older than it. "
+    "older than its present code, which makes all distances once instead of twice. TypiClust and DropQuery were "
+    "measured on a busy machine with the code of today; the other rows are older than it. "
     "Made by `python -m benchmarks.clusters`, "
 )
 
