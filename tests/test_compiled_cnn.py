@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 import poolwise as pw
 from paper import compiled_cnn
+from paper.compiled_cnn import Drop
 from poolwise import errors, models
 from poolwise.training import Training
 
@@ -29,7 +30,7 @@ def blocks(network, x, masks):
 def compiled_blocks(network, x, masks):
     for number, (block, mask) in enumerate(zip((compiled_cnn._First, compiled_cnn._Second), masks, strict=True), 1):
         layer = network.get_submodule(f"convolution{number}")
-        x = block.apply(x, layer.weight, layer.bias, mask)
+        x = block.apply(x, layer.weight, layer.bias, None if mask is None else Drop.of_mask(mask))
     return x
 
 
@@ -70,17 +71,22 @@ def test_a_gradient_that_is_zero_stays_zero(case):
     network, x, masks = case
     x[:, :, :, :14] = 0
     weight, bias = network.get_submodule("convolution2").weight, torch.full((32,), -0.1)
-    hidden = compiled_cnn._First.apply(x, network.get_submodule("convolution1").weight, bias, masks[0])
+    first = network.get_submodule("convolution1").weight
+    hidden = compiled_cnn._First.apply(x, first, bias, Drop.of_mask(masks[0]))
     assert (hidden == 0).float().mean() > 0.5
     zeros = []
-    for block in (compiled_cnn._Second.apply, lambda x, w, b, m: F.relu(F.max_pool2d(F.conv2d(x, w, b) * m, 2))):
+
+    def compiled(x, weight, bias, mask):
+        return compiled_cnn._Second.apply(x, weight, bias, Drop.of_mask(mask))
+
+    for block in (compiled, lambda x, w, b, m: F.relu(F.max_pool2d(F.conv2d(x, w, b) * m, 2))):
         out = block(hidden, weight, torch.zeros(64), masks[1])
         (gradient,) = torch.autograd.grad(out[:, :2].sum(), weight)
         assert (gradient[2:] == 0).all()
         zeros.append(gradient[:2] == 0)
-    compiled, pytorch = zeros
+    ours, pytorch = zeros
     assert 0 < pytorch.sum() < pytorch.numel()
-    assert (compiled == pytorch).float().mean() > 0.99
+    assert (ours == pytorch).float().mean() > 0.99
 
 
 def test_what_an_image_gives_does_not_depend_on_the_others(case):
@@ -90,22 +96,89 @@ def test_what_an_image_gives_does_not_depend_on_the_others(case):
         assert torch.equal(compiled_blocks(network, x[rows], [mask[rows] for mask in masks]), whole[rows])
 
 
+def test_without_a_way_back_the_outputs_are_the_same(case):
+    """Predictions go through both blocks at once."""
+    network = models.make(ADDRESS, (1, 28, 28), 10).eval()
+    x = case[1]
+    found = network(x)
+    with torch.no_grad():
+        assert_close(network(x), found, rtol=0, atol=1e-6)
+        assert torch.equal(network(x[4:9]), network(x)[4:9])
+
+
+def trained(network, data, **training):
+    posterior = pw.posteriors.DeepEnsemble(
+        lambda: models.make(network, (1, 28, 28), 10, dropout=(0, 0, 0.5), drop="elements"),
+        2,
+        training=Training(batch_size=16, **training),
+        train_members="sequential",
+    )
+    return posterior.fit(data, seed=0).predict(data[0]).log_probs
+
+
 def test_it_trains_and_predicts_as_the_network_of_the_package_does():
     images = torch.rand(30, 1, 28, 28, generator=torch.Generator().manual_seed(2))
-    labels = np.arange(30) % 10
-    found = {}
-    for name, steps in (("batchbald-cnn", 2), (ADDRESS, 2), ("untrained", 1)):
-        training = Training(steps=steps, batch_size=16, learning_rate=0.001 if steps == 2 else 1e-9)
-        network = ADDRESS if name == "untrained" else name
-        posterior = pw.posteriors.DeepEnsemble(
-            lambda network=network: models.make(network, (1, 28, 28), 10, **OPTIONS),
-            2,
-            training=training,
-            train_members="sequential",
-        )
-        found[name] = posterior.fit((images, labels), seed=0).predict(images).log_probs
-    np.testing.assert_allclose(found[ADDRESS], found["batchbald-cnn"], rtol=0, atol=1e-3)
-    assert np.abs(found["untrained"] - found[ADDRESS]).max() > 0.01
+    data = images, np.arange(30) % 10
+    found = trained(ADDRESS, data, steps=2)
+    np.testing.assert_allclose(found, trained("batchbald-cnn", data, steps=2), rtol=0, atol=1e-3)
+    assert np.abs(trained(ADDRESS, data, steps=1, learning_rate=1e-9) - found).max() > 0.01
+
+
+def test_masks_of_mc_dropout_are_those_of_the_package(case):
+    networks = [models.build(lambda name=name: models.make(name, (1, 28, 28), 10, **OPTIONS), 0) for name in
+                ("batchbald-cnn", ADDRESS)]  # fmt: skip
+    plain, compiled = (pw.mc_dropout(network, case[1], samples=3, seed=4).log_probs for network in networks)
+    np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-5)
+    assert np.abs(plain[:, 0] - plain[:, 1]).max() > 0.01
+
+
+def kept(drop, channels, side):
+    """`[n, channels, side, side]` whether an activation is kept, by bytes of the words."""
+    n, half = len(drop.words), side // 2
+    words = drop.words.movedim(1, -1).contiguous().numpy().view(np.uint32)
+    bytes_ = np.stack([words >> 8 * k & 255 for k in range(4)], -1).reshape(n, half, half, channels, 2, 2)
+    return torch.from_numpy(bytes_ >= drop.lowest).permute(0, 3, 1, 4, 2, 5).reshape(n, channels, side, side)
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.5, 1 / 256])
+def test_what_is_dropped_is_drawn_at_the_rate_and_from_the_random_state(rate):
+    torch.manual_seed(3)
+    first, other = Drop.drawn(rate, 20, 32, 24), Drop.drawn(rate, 20, 32, 24)
+    torch.manual_seed(3)
+    assert torch.equal(Drop.drawn(rate, 20, 32, 24).words, first.words)
+    assert not torch.equal(first.words, other.words)
+    drawn = kept(first, 32, 24)
+    for axes in ((0, 1, 2, 3), (0, 2, 3)):  # all, and each channel
+        share = drawn.double().mean(axes)
+        error = (rate * (1 - rate) / (drawn.numel() / max(share.numel(), 1))) ** 0.5
+        assert (share - (1 - rate)).abs().max() < 5 * error
+    pixel, next_pixel = drawn[..., :-1].double(), drawn[..., 1:].double()
+    assert abs(np.corrcoef(pixel.ravel(), next_pixel.ravel())[0, 1]) < 0.01
+    again = Drop.of_mask(drawn / (1 - rate))
+    assert again.scale == pytest.approx(first.scale)
+    assert torch.equal(kept(again, 32, 24), drawn)
+
+
+def test_training_uses_what_was_drawn(case):
+    network = models.make(ADDRESS, (1, 28, 28), 10, dropout=(0.25, 0.25, 0), drop="elements").train()
+    x = case[1]
+    torch.manual_seed(5)
+    found = network(x)
+    torch.manual_seed(5)
+    drops = [Drop.drawn(0.25, len(x), channels, side) for channels, side in ((32, 24), (64, 8))]
+    masks = [
+        kept(drop, channels, side) / 0.75 for drop, (channels, side) in zip(drops, ((32, 24), (64, 8)), strict=True)
+    ]
+    hidden = F.relu(network.hidden(blocks(network, x, masks).flatten(1)))
+    assert_close(found, network.head(hidden), rtol=0, atol=1e-5)
+
+
+def test_rates_that_bytes_cannot_have_are_refused():
+    network = models.make(ADDRESS, (1, 28, 28), 10, dropout=(0.3, 0.25, 0.5), drop="elements").train()
+    with pytest.raises(errors.ParameterError, match=r"k/256 below 1, not 0\.3"):
+        network(torch.zeros(2, 1, 28, 28))
+    with pytest.raises(errors.ParameterError, match="zeros and one other number"):
+        Drop.of_mask(torch.tensor([0.0, 1.0, 2.0, 0.0]).view(1, 1, 2, 2))
 
 
 @pytest.mark.parametrize(
