@@ -72,7 +72,13 @@ class CompiledCNN(nn.Sequential):
                 f"expected inputs [n, 1, 28, 28] and float32 weights on the CPU, not {list(inputs.shape)} on "
                 f"{inputs.device} and {sorted(map(str, weights))}. Use batchbald-cnn for anything else."
             )
-        x = inputs.float().contiguous()
+        x = self.blocks(inputs.float().contiguous())
+        for name in ("flatten", "hidden", "relu", "dropout", "head"):
+            x = self.get_submodule(name)(x)
+        return x
+
+    def blocks(self, x: Tensor) -> Tensor:
+        """`[n, 64, 4, 4]` what goes into the dense layers."""
         drops = [self._drop(number, len(x)) for number in (1, 2)]
         convolutions = [(layer.weight, layer.bias) for layer in self if isinstance(layer, nn.Conv2d)]
         if torch.is_grad_enabled() or drops != [None, None]:
@@ -83,9 +89,7 @@ class CompiledCNN(nn.Sequential):
             (weight1, bias1), (weight2, bias2) = convolutions
             filters = _first_filters(weight1), bias1, _second_filters(weight2), bias2
             library().blocks(len(x), *_addresses(x, *filters, out))
-            x = out
-        for name in ("flatten", "hidden", "relu", "dropout", "head"):
-            x = self.get_submodule(name)(x)
+            return out
         return x
 
     def _drop(self, number: int, n: int) -> "Drop | None":
