@@ -44,6 +44,27 @@ struct dropout {
     float scale;
 };
 
+/* Random words by xoshiro128++ (Blackman and Vigna 2021), one generator per lane, started by splitmix64; `count` is a multiple
+ * of WIDE. */
+void random_words(unsigned long seed, long count, int *words) {
+    typedef unsigned int word __attribute__((vector_size(4 * WIDE)));
+    word s[4];
+    for (int k = 0; k < 4; k++)
+        for (int lane = 0; lane < WIDE; lane++) {
+            unsigned long z = seed += 0x9e3779b97f4a7c15ul;
+            z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ul;
+            z = (z ^ (z >> 27)) * 0x94d049bb133111ebul;
+            s[k][lane] = (unsigned int)((z ^ (z >> 31)) >> 32);
+        }
+#define ROTATED(x, k) (((x) << (k)) | ((x) >> (32 - (k))))
+    for (long at = 0; at < count; at += WIDE) {
+        word sum = s[0] + s[3], shifted = s[1] << 9;
+        *(ints *)(words + at) = (ints)(ROTATED(sum, 7) + s[0]);
+        s[2] ^= s[0], s[3] ^= s[1], s[1] ^= s[2], s[0] ^= s[3], s[2] ^= shifted;
+        s[3] = ROTATED(s[3], 11);
+    }
+}
+
 /* Numbers of `yes` where the mask is set, of `no` elsewhere. */
 INLINE ints choose(ints mask, ints yes, ints no) { return (mask & yes) | (~mask & no); }
 

@@ -125,10 +125,10 @@ class Drop:
             raise ParameterError(f"paper.compiled_cnn drops at rates k/256 below 1, not {rate:g}. Use batchbald-cnn.")
         if not rate:
             return None
-        half = side // 2
-        source = np.random.SFC64(int(torch.randint(2**63 - 1, ())))
-        words = torch.from_numpy(source.random_raw(n * half * half * channels // 2).view(np.int32))
-        return Drop(words.view(n, half, half, channels).movedim(-1, 1), int(lowest), 1 / (1 - rate))
+        words = _images(n, channels, side // 2, torch.int32)
+        seed = ctypes.c_ulong(int(torch.randint(2**63 - 1, ())))
+        library().random_words(seed, ctypes.c_long(words.numel()), *_addresses(words))
+        return Drop(words, int(lowest), 1 / (1 - rate))
 
     @staticmethod
     def of_mask(mask: Tensor) -> "Drop":
@@ -161,9 +161,14 @@ def _first_filters(weight: Tensor) -> Tensor:
 
 def _second_filters(weight: Tensor) -> Tensor:
     """`[64, 32, 64]`: each filter at 8 × 8 points, and there a matrix from input to output channels."""
+    return _taps_squared() @ weight.permute(2, 3, 1, 0).reshape(25, 32 * 64)
+
+
+@cache
+def _taps_squared() -> Tensor:
+    """`[64, 25]`: values of a filter at 8 × 8 points."""
     taps = matrices().taps
-    both = torch.einsum("pa,qb->abpq", taps, taps).reshape(25, 64)
-    return both.T @ weight.permute(2, 3, 1, 0).reshape(25, 32 * 64)
+    return torch.einsum("pa,qb->pqab", taps, taps).reshape(64, 25).contiguous()
 
 
 class _First(torch.autograd.Function):
