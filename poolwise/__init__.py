@@ -8,7 +8,7 @@ from poolwise.lazy import lazy_names
 if TYPE_CHECKING:
     from poolwise import data, errors, metrics, models, posteriors, predictions, scores, selection, testing
     from poolwise.data.pool import Pool
-    from poolwise.errors import FeaturesWarning, LayoutWarning, PrefilterWarning, SaturationWarning
+    from poolwise.errors import CostWarning, FeaturesWarning, LayoutWarning, PrefilterWarning, SaturationWarning
     from poolwise.labelling.project import Project
     from poolwise.learning import stopping
     from poolwise.learning.learner import ActiveLearner
@@ -30,6 +30,7 @@ __version__ = "0.2.0"
 __all__ = [
     "ActiveLearner",
     "Batch",
+    "CostWarning",
     "Diagnostics",
     "FeaturesWarning",
     "GreedyObjective",
@@ -68,6 +69,7 @@ __all__ = [
 _HOMES = {
     "ActiveLearner": "poolwise.learning.learner",
     "Batch": "poolwise.selection.batch",
+    "CostWarning": "poolwise.errors",
     "Diagnostics": "poolwise.selection.batch",
     "FeaturesWarning": "poolwise.errors",
     "GreedyObjective": "poolwise.selection.objective",

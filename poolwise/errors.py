@@ -301,6 +301,17 @@ class UserCodeError(PoolwiseError):
     """
 
 
+class CostWarning(UserWarning):
+    """The selection will take long, and something that was asked for is the reason.
+
+    Example:
+        >>> import warnings
+        >>> import poolwise as pw
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", pw.CostWarning)  # to be stopped before the work begins
+    """
+
+
 class LayoutWarning(UserWarning):
     """The axes of the predictions are probably in another order than `layout` says.
 

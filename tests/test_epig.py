@@ -1,5 +1,9 @@
 """EPIG: bounds of its scores, and the same batch from few of them."""
 
+import subprocess
+import sys
+import warnings
+
 import numpy as np
 import oracles
 import pytest
@@ -12,6 +16,7 @@ import poolwise as pw
 from poolwise.information.lookahead import expected_information
 from poolwise.information.pairs import Deviations
 from poolwise.information.target_bounds import _LOWEST, TargetSums, parabola
+from poolwise.selection.references import warn_if_long
 
 
 def h(delta):
@@ -101,3 +106,60 @@ def test_a_prefilter_knows_the_bound():
     batch = pw.select(x, 5, "epig", candidates="top:200", targets=x[:40])
     assert batch.indices.tolist() == pw.select(x, 5, "epig", targets=x[:40]).indices.tolist()
     assert batch.diagnostics.prefilter.lost == 0
+
+
+def plain_epig(point_K_C, targets_R_K_C):
+    """By entropies in float64, without a loop over classes."""
+    total = 0.0
+    for target_K_C in targets_R_K_C:
+        joint = np.einsum("ka,kb->ab", point_K_C, target_K_C) / len(point_K_C)
+        apart = np.outer(point_K_C.mean(0), target_K_C.mean(0))
+        total += (joint * np.log(joint / apart)).sum()
+    return total / len(targets_R_K_C)
+
+
+def plain_smocu(point_K_C, targets_R_K_C, softness=10.0):
+    total, weights_K_C = 0.0, point_K_C / point_K_C.sum(0)
+    for target_K_C in targets_R_K_C:
+        after_C_C = target_K_C.T @ weights_K_C
+        soft = np.log(np.exp(softness * after_C_C).sum(0)) @ point_K_C.mean(0)
+        total += (soft - np.log(np.exp(softness * target_K_C.mean(0)).sum())) / softness
+    return total / len(targets_R_K_C)
+
+
+@pytest.mark.parametrize(("C", "dtype"), [(300, np.float64), (400, np.float32), (1100, np.float64)])
+def test_many_classes(C, dtype):
+    """One pair is computed in parts then, and so are the labels of a point."""
+    x = pool(5, 3, C).astype(dtype)
+    probs = np.exp(x.astype(np.float64))
+    for score, plain in ((pw.scores.epig, plain_epig), (pw.scores.smocu, plain_smocu)):
+        expected = [plain(point, probs[:3]) for point in probs]
+        np.testing.assert_allclose(score(x, x[:3]), expected, rtol=1e-4 if dtype == np.float32 else 1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["epig", "smocu"])
+def test_memory_does_not_grow_with_targets_times_classes_squared(method):
+    """64 targets at a time with 1,500 classes would be 0.6 GB."""
+    program = f"""
+import resource, sys
+import numpy as np, torch
+import poolwise as pw
+torch.set_num_threads(1)
+x = np.random.default_rng(0).normal(size=(70, 2, 1500)).astype(np.float32)
+predictions = pw.Predictions.from_logits(x)
+pw.select(predictions.take(np.arange(2)), 1, "{method}")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+pw.select(predictions, 1, "{method}", targets=predictions, candidates=[3, 5])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    grown = int(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
+    assert grown < 100_000  # kilobytes
+
+
+def test_a_selection_that_would_take_long_says_so():
+    few = torch.zeros(500, 1, 5000)
+    with pytest.warns(pw.CostWarning, match=r"20 points with 500 targets, and 5,000² .* 21 minutes .*sample="):
+        assert warn_if_long(20, few) is few
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_long(1, few)

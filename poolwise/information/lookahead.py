@@ -11,15 +11,16 @@ import torch
 from torch import Tensor
 
 from poolwise.errors import ParameterError
-from poolwise.information.pairs import Deviations, crossed
+from poolwise.information.pairs import Deviations, across, crossed, is_large
 
-# Elements of one block of `[reference points · classes, points · classes]`: one megabyte in float32.
-_BLOCK = 1 << 18
+# Elements of one block of `[reference points · classes, points · classes]`: one megabyte in float32. With hundreds of
+# classes one point fills more than that, and the block is made of fewer reference points.
+_BLOCK, _LARGEST = 1 << 18, 1 << 20
 
 
 def _steps(n: int, r: int, C: int) -> tuple[int, int]:
     """How many points and reference points to put into one block."""
-    references = max(1, min(r, 64))
+    references = max(1, min(r, 64, _LARGEST // (C * C)))
     return max(1, min(n, _BLOCK // (references * C * C))), references
 
 
@@ -27,6 +28,10 @@ def expected_information(points: Deviations, references: Deviations) -> Tensor:
     """`[n]` float64 mean of `I(y_i; y_r)` over the reference points (EPIG, Bickford Smith et al. 2023)."""
     n, r, C = len(points), len(references), points.means.shape[1]
     total_n = torch.zeros(n, dtype=torch.float64)
+    if is_large(C):
+        for i in range(n):
+            total_n[i] = across(points[i : i + 1], references).double().sum()
+        return total_n / r
     step_n, step_r = _steps(n, r, C)
     for i in range(0, n, step_n):
         some = points[i : i + step_n]
@@ -63,9 +68,11 @@ def expected_confidence_gain(points: Deviations, probs_r_K_C: Tensor, softness: 
         for i in range(0, n, step_n):
             ratios_n_K_C, means_n_C = points.ratios[i : i + step_n], points.means[i : i + step_n]
             weights_K_nC = ratios_n_K_C.transpose(0, 1).reshape(K, -1).add(1).div_(K)
-            after_m_C_nC = (by_class_mC_K @ weights_K_nC).view(m, C, -1)
-            soft_m_n_C = torch.logsumexp(after_m_C_nC.mul_(softness), 1).view(m, -1, C)
-            expected_m_n = (soft_m_n_C * means_n_C).sum(2) / softness
+            soft = []  # of a few labels at a time, if there are many classes
+            for weights_K_y in weights_K_nC.split(max(1, _LARGEST // (m * C)), 1):
+                after_m_C_y = (by_class_mC_K @ weights_K_y).view(m, C, -1)
+                soft.append(torch.logsumexp(after_m_C_y.mul_(softness), 1))
+            expected_m_n = (torch.cat(soft, 1).view(m, -1, C) * means_n_C).sum(2) / softness
             total_n[i : i + step_n] += (expected_m_n - now_m[:, None]).sum(0)
     # Rounded, so that equal points score equally whatever block they were computed in.
     return (total_n / r).clamp_min_(0.0).mul_(2.0**36).round_().div_(2.0**36)

@@ -147,7 +147,7 @@ def aligned(a: Deviations, b: Deviations) -> Tensor:
     """
     n, K, C = a.ratios.shape
     found_n = a.means.new_empty(n)
-    if C * C > _CHUNK:
+    if is_large(C):
         for i in range(n):
             found_n[i] = _by_classes(a[i : i + 1], b[i : i + 1], a is b)
         return found_n.clamp_min_(0.0)
@@ -174,6 +174,16 @@ def crossed(a: Deviations, b: Deviations) -> Tensor:
     phi_r_C_nC = _phi(torch.mm(rows_rC_K, columns_K_nC).div_(K)).view(r, C, n * C)
     over_b_r_n_C = torch.bmm(b.means[:, None, :], phi_r_C_nC).view(r, n, C)
     return over_b_r_n_C.mul_(a.means).sum(2).clamp_min_(0.0).T
+
+
+def is_large(C: int) -> bool:
+    """Whether a pair with this many classes is computed in parts, and so by itself."""
+    return C * C > _CHUNK
+
+
+def across(a: Deviations, b: Deviations) -> Tensor:
+    """`[r]` information between one point and each of r others, pair by pair."""
+    return aligned(a.repeat(len(b)), b)
 
 
 def with_itself(a: Deviations) -> Tensor:

@@ -17,7 +17,7 @@ from poolwise.information.pairs import Deviations
 from poolwise.information.target_bounds import TargetSums
 from poolwise.predictions import Block
 from poolwise.selection.objective import EVALUATION_HELP, Evaluation, GreedyObjective
-from poolwise.selection.references import SAMPLE_HELP, TARGETS_HELP, reference_probs
+from poolwise.selection.references import SAMPLE_HELP, TARGETS_HELP, reference_probs, warn_if_long
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
@@ -29,7 +29,7 @@ class ExpectedInformation(GreedyObjective):
 
     def __init__(self, task: Task, targets: object, sample: int) -> None:
         super().__init__(task)
-        self._targets = Deviations.of(reference_probs(task, targets, sample))
+        self._targets = Deviations.of(warn_if_long(task.batch_size, reference_probs(task, targets, sample)))
         self._sums = TargetSums.of(self._targets)
         self._tight_N = np.zeros(len(task.predictions), bool)
         self._known_N = np.full(len(task.predictions), np.nan)

@@ -4,7 +4,7 @@ import torch
 
 from poolwise.scores import kernels
 from poolwise.selection.ranking import take_top
-from poolwise.selection.references import SAMPLE_HELP, TARGETS_HELP, reference_probs
+from poolwise.selection.references import SAMPLE_HELP, TARGETS_HELP, reference_probs, warn_if_long
 from poolwise.selection.registry import method
 from poolwise.selection.task import Picks, Task
 
@@ -24,6 +24,7 @@ from poolwise.selection.task import Picks, Task
 )
 def smocu(task: Task, *, targets: object = None, sample: int = 200, softness: float = 10.0) -> Picks:
     """Select the top b."""
-    scores_N = task.scores(kernels.smocu(reference_probs(task, targets, sample), softness))
+    targets_R_K_C = warn_if_long(len(task.predictions), reference_probs(task, targets, sample))
+    scores_N = task.scores(kernels.smocu(targets_R_K_C, softness))
     rounding = 1e-7 if task.predictions.dtype == torch.float32 else 1e-12  # of differences of numbers near one
     return take_top(scores_N, task.batch_size, tolerance=rounding)
