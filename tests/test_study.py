@@ -29,7 +29,7 @@ from paper.study.compare import (
     wins,
 )
 from paper.study.files import Done, in_words, what_was_run
-from paper.study.further import FURTHER, TAILS, further_rivals, long_tail, room
+from paper.study.further import FURTHER, TAILS, further_rivals, long_tail, pretrained, room
 from paper.study.page import CONDITIONS, write_page
 from poolwise.errors import FileError
 from poolwise.experiments import Config, read_config
@@ -284,10 +284,12 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
     ]
     records = Records([made for group in study().groups.values() for made in group.everything] + more)
     none = Records([])
-    text = write_page(records, none, none, none, none, none, none, RunTimes({}), FILES, tmp_path).read_text()
+    text = write_page(records, *[none] * 7, RunTimes({}), FILES, tmp_path).read_text()
     assert "used for none of this (ag-news, cifar-10 and svhn), the means" in text
     assert "paper/configs/coverage`): unbalanced" not in text
-    left = "further rivals at the middle budget, a long tail, the oracle and first batches"
+    left = (
+        "further rivals at the middle budget, a long tail, images by a pretrained encoder, the oracle and first batches"
+    )
     assert f"Planned, but not run so far, or on too little to show: {left}." in text
     assert "nan" not in text
     assert "complexity.md" not in text
@@ -368,6 +370,14 @@ def tailed_study():
     return Records(runs_of("tail-letter", levels, data="letter", batch_size=50, seeds=2))
 
 
+def encoded_study():
+    levels = dict.fromkeys((*judging.RIVALS["mutual-herding"], *FURTHER), 0.6)
+    levels |= {"random": 0.5, "mutual-herding": 0.62, "lcmd": 0.64}
+    low = {label: level for label, level in levels.items() if label not in FURTHER}
+    runs = runs_of("encoder-cifar-10-low", low, data="cifar-10", seeds=2)
+    return Records([*runs, *runs_of("encoder-cifar-10-middle", levels, data="cifar-10", batch_size=50, seeds=2)])
+
+
 def test_further_rivals_are_a_question_of_their_own():
     levels = {"random": 0.5, "mutual-herding": 0.55} | dict.fromkeys(judging.RIVALS["mutual-herding"], 0.53)
     levels |= dict.fromkeys(FURTHER, 0.52) | {"falcun": 0.58}
@@ -393,6 +403,16 @@ def test_a_long_tail_is_said_by_setting_and_needs_two_seeds():
     assert "| letter: curve | letter: labels saved, % |" in text
     alone = Records([run for group in tailed_study().groups.values() for run in group.everything if not run.seed])
     assert long_tail(alone) == ""
+
+
+def test_encoded_images_are_said_by_budget_and_further_rivals_where_they_were_run():
+    planned, further = pretrained(encoded_study()).split("With the further rivals:")
+    assert "*with labels*" in planned
+    assert "| cifar-10-low: curve | cifar-10-low: labels saved, % | cifar-10-middle: curve |" in planned
+    assert "lcmd" not in planned
+    assert "cifar-10-low" not in further
+    assert [row.split("`")[1] for row in further.strip().splitlines()[2:4]] == ["lcmd", "mutual-herding"]
+    assert pretrained(Records([])) == ""
 
 
 def test_room_is_measured_against_random_on_the_same_examples():
@@ -486,8 +506,10 @@ def test_the_page_has_every_part(tmp_path):
     room = {"random": 0.5, "best of 20 random batches": 0.65}
     oracle = Records(runs_of("judging-letter-middle", room, data="letter", batch_size=50, seeds=2))
     coverage = Records(runs_of("r8-ensemble-10", levels))
-    archives = (study(), Records(ablation), coverage, judged_study(), tailed_study(), oracle, first_study())
-    path = write_page(*archives, TIMES, FILES, tmp_path)
+    judged, encoded = (judged_study(), tailed_study()), encoded_study()
+    path = write_page(
+        study(), Records(ablation), coverage, *judged, encoded, oracle, first_study(), TIMES, FILES, tmp_path
+    )
     text = path.read_text()
     assert "40.0 times: batchbald (30,000 configurations) 4.00 s" in text
     assert "1 of 2 files were not run (`svhn-ensemble-10`)." in text
@@ -501,6 +523,7 @@ def test_the_page_has_every_part(tmp_path):
     assert "| `max-herding` | **better** +" in text.split("## The first batch")[1]
     assert "## Local herding, judged on other data" in text
     assert "| `mutual-herding` | **better** +" in text.split("## A long tail")[1]
+    assert "| `mutual-herding` | **better** +" in text.split("## Images by a pretrained encoder")[1]
     assert "best of 20 random batches | +" in text.split("## How much room is left")[1]
     assert "to show: further rivals at the middle budget." in text
     assert "within noise" not in text

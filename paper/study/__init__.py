@@ -19,7 +19,7 @@ from poolwise.reports.advice import EVIDENCE
 from poolwise.reports.archive import SUFFIX, read_archive, write_archive
 from poolwise.storage import read_json
 
-ARCHIVES = ("quick", "ablation", "coverage", "judging", "tail")
+ARCHIVES = ("quick", "ablation", "coverage", "judging", "tail", "encoder")
 """The archives of the study in paper/records."""
 
 
@@ -51,7 +51,7 @@ def make_page() -> Path:
     from paper.study.page import write_page  # needs Matplotlib
 
     paths = [must_exist(RECORDS) / f"{name}{SUFFIX}" for name in (*ARCHIVES, "oracle", "cold-start")]
-    quick, ablation, coverage, judging, tail, oracle, first = archives = tuple(
+    quick, ablation, coverage, judging, tail, encoded, oracle, first = archives = tuple(
         Records(read_archive(path) if path.exists() else ()) for path in paths
     )
     write_evidence(quick, with_rivals(judging), Path(poolwise.reports.__file__).parent / EVIDENCE)
@@ -59,7 +59,9 @@ def make_page() -> Path:
         folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives)
         for folder in ARCHIVES
     }
-    return write_page(quick, ablation, coverage, judging, tail, oracle, first, _run_times(), files, must_exist(DOCS))
+    return write_page(
+        quick, ablation, coverage, judging, tail, encoded, oracle, first, _run_times(), files, must_exist(DOCS)
+    )
 
 
 def _run_times() -> RunTimes:

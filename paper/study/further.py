@@ -1,10 +1,13 @@
-"""Parts of docs/results.md beside the plan of judging: further rivals, a long tail, and how much room is left."""
+"""Parts of docs/results.md beside the plan of judging: further rivals, a long tail, encoded images, room left."""
+
+from collections.abc import Sequence
 
 from paper.study.claims import spelled
 from paper.study.compare import MEASURES, RANDOM, Records, versus
 from paper.study.judging import RIVALS, in_words, paired, rivals_table, seeds_of
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, standing_table
+from poolwise.experiments.records import Setting
 from poolwise.reports.numbers import signed
 from poolwise.reports.paired import difference
 from poolwise.reports.savings import saving_in
@@ -47,10 +50,56 @@ def long_tail(records: Records) -> str:
     Args:
         records: the runs of paper/configs/tail.
     """
-    kept = paired(records, (RANDOM, RULE, *RIVALS[RULE]))
-    kept = kept.where(lambda s: len(kept.groups[s].runs[RANDOM]) > 1)
+    kept = _with_two_seeds(records)
     if not kept.groups:
         return ""
+    names = [_short(setting) for setting in kept.groups]
+    return (
+        "## A long tail\n\n"
+        "The middle budget again, on pools in which class c of C keeps a share of r^(−c/(C−1)) of its examples: "
+        f"{listed([f'r = {TAILS[name]} for {name}' for name in names])}. Test sets stay as they are. Points above "
+        f"random over the curve, with 95 % intervals over the seeds ({seeds_of(kept)[1]} per setting). This says "
+        "nothing of other data sets, and nothing is corrected for the number of methods.\n\n" + _by_setting(kept)
+    )
+
+
+def pretrained(records: Records) -> str:
+    """Methods on images that a pretrained network encoded, by setting; nothing while no setting has two seeds.
+
+    Args:
+        records: the runs of paper/configs/encoder.
+    """
+    kept = _with_two_seeds(records)
+    if not kept.groups:
+        return ""
+    further = _with_two_seeds(records, (*RIVALS[RULE], *FURTHER))
+    parts = [
+        "## Images by a pretrained encoder",
+        "CIFAR-10 with features of EfficientNet-Lite0, a network that was trained on ImageNet *with labels*; otherwise "
+        f"as in judging, {seeds_of(kept)[1]} per setting. The images had a part in tuning `local-herding` and "
+        "`mutual-herding`, by their pixels; these features had none. Points above random over the curve, with 95 % "
+        "intervals over the seeds. This says nothing of other data sets, and nothing is corrected for the number of "
+        "methods.",
+        _by_setting(kept),
+    ]
+    if further.groups:
+        parts += ["With the further rivals:", _by_setting(further)]
+    return "\n\n".join(parts)
+
+
+def _with_two_seeds(records: Records, rivals: Sequence[str] = RIVALS[RULE]) -> Records:
+    """The settings that all of some methods have been run on, with two seeds at least."""
+    kept = paired(records, (RANDOM, RULE, *rivals))
+    return kept.where(lambda s: len(kept.groups[s].runs[RANDOM]) > 1)
+
+
+def _short(setting: Setting) -> str:
+    """The name of an experiment without that of its folder."""
+    return setting.experiment.partition("-")[2]
+
+
+def _by_setting(kept: Records) -> str:
+    """Every method against random in each setting, the best on average first."""
     asked = {label: versus(kept, label, RANDOM).each for label in kept.labels if label != RANDOM}
     order = sorted(asked, key=lambda label: -sum(found.mean for found in asked[label].values()))
     rows = []
@@ -61,15 +110,8 @@ def long_tail(records: Records) -> str:
             verdict = "inconclusive" if found.verdict == "no verdict" else found.verdict
             cells += [f"**{verdict}** {spelled(found)}", signed(saving_in(group, label).share, 0)]
         rows.append((f"`{label}`", *cells))
-    names = [setting.experiment.removeprefix("tail-") for setting in kept.groups]
-    head = ("method", *(f"{name}: {what}" for name in names for what in ("curve", "labels saved, %")))
-    return (
-        "## A long tail\n\n"
-        "The middle budget again, on pools in which class c of C keeps a share of r^(−c/(C−1)) of its examples: "
-        f"{listed([f'r = {TAILS[name]} for {name}' for name in names])}. Test sets stay as they are. Points above "
-        f"random over the curve, with 95 % intervals over the seeds ({seeds_of(kept)[1]} per setting). This says "
-        "nothing of other data sets, and nothing is corrected for the number of methods.\n\n" + table(head, rows)
-    )
+    head = [f"{_short(setting)}: {what}" for setting in kept.groups for what in ("curve", "labels saved, %")]
+    return table(("method", *head), rows)
 
 
 def room(judged: Records, oracle: Records) -> str:

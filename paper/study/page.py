@@ -12,7 +12,7 @@ from paper.study.cold import cold_start
 from paper.study.compare import RANDOM, Records, dropout, in_paper, repeated, texts, versus
 from paper.study.figures import curve_figure, map_figure, profile_figure
 from paper.study.files import Done, in_words
-from paper.study.further import further_rivals, long_tail, room
+from paper.study.further import further_rivals, long_tail, pretrained, room
 from paper.study.judging import judging
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, conditions_table, reading, standing_table, summary, wins_table
@@ -45,6 +45,7 @@ def write_page(
     coverage: Records,
     judged: Records,
     tail: Records,
+    encoded: Records,
     oracle: Records,
     first: Records,
     times: RunTimes,
@@ -59,6 +60,7 @@ def write_page(
         coverage: the runs of paper/configs/coverage.
         judged: the runs of paper/configs/judging, as far as there are any.
         tail: the runs of paper/configs/tail, as far as there are any.
+        encoded: the runs of paper/configs/encoder, as far as there are any.
         oracle: the runs of `python -m paper study oracle`, if there are any.
         first: the runs of `python -m paper study cold-start`, if there are any.
         times: seconds of the paper's Table 2, as they were measured here.
@@ -75,6 +77,7 @@ def write_page(
     beside = {
         "further rivals at the middle budget": further_rivals(judged),
         "a long tail": long_tail(tail),
+        "images by a pretrained encoder": pretrained(encoded),
         "the oracle": room(judged, oracle),
         "first batches": cold_start(first),
     }
@@ -88,7 +91,7 @@ def write_page(
         _conditions(quick),
         ablations(quick, ablation),
         posterior_coverage(quick, coverage),
-        _made(files, quick, ablation, coverage, judged, tail, oracle, first),
+        _made(files, quick, ablation, coverage, judged, tail, encoded, oracle, first),
         _missing([name for name, text in beside.items() if not text]),
     ]
     path = docs / "results.md"

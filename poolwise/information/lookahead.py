@@ -69,7 +69,7 @@ def expected_confidence_gain(points: Deviations, probs_r_K_C: Tensor, softness: 
             ratios_n_K_C, means_n_C = points.ratios[i : i + step_n], points.means[i : i + step_n]
             weights_K_nC = ratios_n_K_C.transpose(0, 1).reshape(K, -1).add(1).div_(K)
             soft = []  # of a few labels at a time, if there are many classes
-            for weights_K_y in weights_K_nC.split(max(1, _LARGEST // (m * C)), 1):
+            for weights_K_y in torch.split(weights_K_nC, max(1, _LARGEST // (m * C)), 1):
                 after_m_C_y = (by_class_mC_K @ weights_K_y).view(m, C, -1)
                 soft.append(torch.logsumexp(after_m_C_y.mul_(softness), 1))
             expected_m_n = (torch.cat(soft, 1).view(m, -1, C) * means_n_C).sum(2) / softness
