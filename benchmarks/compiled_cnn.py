@@ -2,9 +2,8 @@
 
     POOLWISE_DATA=... .venv/bin/python -m benchmarks.compiled_cnn [--seeds 8] [--members 5] [--labels 100]
 
-Both train on the same labels of Fashion-MNIST, from the same weights, with the same dropout masks. Rounding makes the
-networks differ after some steps, so accuracies are compared on average: many seeds of one member say more than few of
-five. Times are processor time on one thread.
+Both train on the same labels of Fashion-MNIST, from the same weights, with different dropout masks. Accuracies are
+compared on average: many seeds of one member say more than few of five. Times are processor time on one thread.
 """
 
 import argparse
