@@ -34,9 +34,9 @@ INTRODUCTION = (
     "ProbCover of scikit-activeml tries ten fixed radii, ours finds the largest radius of that purity. Its DropQuery "
     "drops features before a linear head, ours takes the samples that it is given. Memory is higher where a call loads "
     "Numba. The goal is ten times as fast as scikit-activeml. TypiClust and ProbCover reach it with b = 500, DropQuery "
-    "with b = 50. Two rows miss it, both with b = 50, and both are mostly matrix products: TypiClust needs distances inside "
-    "clusters of 1,000 points, and makes each of them once; ProbCover needs all distances to find its radius, and makes "
-    "each of them once. Rows were measured on a busy machine, and k-means is older than the code of today. "
+    "with b = 50. Two rows miss it, both with b = 50, and matrix products bound both: TypiClust needs distances inside "
+    "clusters of 1,000 points, ProbCover needs all distances to find its radius, and each of them is made once. Rows "
+    "were measured on a busy machine, and k-means is older than the code of today. "
     "Made by `python -m benchmarks.clusters`, "
 )
 
