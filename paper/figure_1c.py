@@ -71,13 +71,19 @@ def collect(folder: Path) -> Path:
     return path
 
 
+def recorded() -> list[RunRecord]:
+    """The runs in the records, or none if there is no such file."""
+    path = must_exist(RECORDS) / f"{NAME}{SUFFIX}"
+    return list(read_archive(path)) if path.exists() else []
+
+
 def write_page() -> tuple[Path, Path]:
     """Make docs/figure-1c.md and docs/figure-1c.png from the records."""
-    path = must_exist(RECORDS) / f"{NAME}{SUFFIX}"
-    if not path.exists():
-        raise FileError(f"{path}: no such file. First put runs into it: python -m paper collect RUNS.")
+    runs = recorded()
+    if not runs:
+        raise FileError(f"{RECORDS}: no records of {NAME}. First put runs into it: python -m paper collect RUNS.")
     config = read_config(must_exist(CONFIGS) / "paper" / f"{EXPERIMENT}.toml")
-    return write_files(read_archive(path), config, must_exist(DOCS))
+    return write_files(runs, config, must_exist(DOCS))
 
 
 def write_files(runs: Sequence[RunRecord], config: Config, docs: Path) -> tuple[Path, Path]:
@@ -139,7 +145,8 @@ def _page(runs: Sequence[RunRecord], config: Config, drawn: Mapping[str, Curve])
             f"`paper/records/{NAME}{SUFFIX}` and made this page. The first three runs (seed 0 of `random`, "
             "`power-lbb-released` and `lbb-released`) have the network of the package, the others the same network "
             "with its convolutions compiled from C (`paper/compiled_cnn.py`): the same function up to rounding, in "
-            f"about half of the time. Versions: {', '.join(versions)}.",
+            "less than half of the time. From `lbb-printed`, seed 0, on, what dropout drops was drawn in another way. "
+            f"Versions: {', '.join(versions)}.",
         ]
     ) + "\n"  # fmt: skip
 

@@ -66,6 +66,11 @@ def section(runs: Sequence[RunRecord]) -> str:
     )
 
 
+def claims_table(runs: Sequence[RunRecord]) -> str:
+    """What the paper says of this figure, each with its verdict."""
+    return _table([run for run in runs if run.finished], PAPER)
+
+
 def _table(runs: Sequence[RunRecord], questions: Sequence[Question]) -> str:
     found = [_compare(runs, question) for question in questions]
     adjusted = holm([curve.p_value for curve, _ in found])

@@ -284,7 +284,7 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
     ]
     records = Records([made for group in study().groups.values() for made in group.everything] + more)
     none = Records([])
-    text = write_page(records, *[none] * 7, RunTimes({}), FILES, tmp_path).read_text()
+    text = write_page(records, *[none] * 7, [], RunTimes({}), FILES, tmp_path).read_text()
     assert "used for none of this (ag-news, cifar-10 and svhn), the means" in text
     assert "paper/configs/coverage`): unbalanced" not in text
     left = (
@@ -507,8 +507,9 @@ def test_the_page_has_every_part(tmp_path):
     oracle = Records(runs_of("judging-letter-middle", room, data="letter", batch_size=50, seeds=2))
     coverage = Records(runs_of("r8-ensemble-10", levels))
     judged, encoded = (judged_study(), tailed_study()), encoded_study()
+    large = runs_of("figure-1c-fmnist-ensemble-10", {"power-bald-5": 0.6, "bald": 0.5}, seeds=3)
     path = write_page(
-        study(), Records(ablation), coverage, *judged, encoded, oracle, first_study(), TIMES, FILES, tmp_path
+        study(), Records(ablation), coverage, *judged, encoded, oracle, first_study(), large, TIMES, FILES, tmp_path
     )
     text = path.read_text()
     assert "40.0 times: batchbald (30,000 configurations) 4.00 s" in text
@@ -524,6 +525,9 @@ def test_the_page_has_every_part(tmp_path):
     assert "## Local herding, judged on other data" in text
     assert "| `mutual-herding` | **better** +" in text.split("## A long tail")[1]
     assert "| `mutual-herding` | **better** +" in text.split("## Images by a pretrained encoder")[1]
+    scale = text.split("### At the paper's scale")[1].split("###")[0]
+    assert "6 finished runs" in scale
+    assert "| PBALD is better than BALD | 3 | +10.0" in scale
     assert "best of 20 random batches | +" in text.split("## How much room is left")[1]
     assert "to show: further rivals at the middle budget." in text
     assert "within noise" not in text

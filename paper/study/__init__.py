@@ -8,6 +8,7 @@ python -m paper study page                           # docs/results.md and its f
 from pathlib import Path
 
 import poolwise.reports
+from paper import figure_1c
 from paper.places import CONFIGS, DOCS, RECORDS, must_exist
 from paper.study.claims import RunTimes
 from paper.study.compare import Records
@@ -59,8 +60,9 @@ def make_page() -> Path:
         folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives)
         for folder in ARCHIVES
     }
+    large = figure_1c.recorded()
     return write_page(
-        quick, ablation, coverage, judging, tail, encoded, oracle, first, _run_times(), files, must_exist(DOCS)
+        quick, ablation, coverage, judging, tail, encoded, oracle, first, large, _run_times(), files, must_exist(DOCS)
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from paper.figure_1c_claims import claims_table
 from paper.study.ablations import ablations, posterior_coverage
 from paper.study.claims import COLUMNS, SCOPES, Cell, RunTimes, Tested, judged_claims, other_claims, spelled
 from paper.study.cold import cold_start
@@ -16,7 +17,7 @@ from paper.study.further import further_rivals, long_tail, pretrained, room
 from paper.study.judging import judging
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, conditions_table, reading, standing_table, summary, wins_table
-from poolwise.experiments.records import Setting
+from poolwise.experiments.records import RunRecord, Setting
 from poolwise.reports.numbers import UNKNOWN
 from poolwise.storage import replacing
 
@@ -48,6 +49,7 @@ def write_page(
     encoded: Records,
     oracle: Records,
     first: Records,
+    large: Sequence[RunRecord],
     times: RunTimes,
     files: Mapping[str, Sequence[Done]],
     docs: Path,
@@ -63,6 +65,7 @@ def write_page(
         encoded: the runs of paper/configs/encoder, as far as there are any.
         oracle: the runs of `python -m paper study oracle`, if there are any.
         first: the runs of `python -m paper study cold-start`, if there are any.
+        large: the runs of Figure 1 (c) at the paper's scale.
         times: seconds of the paper's Table 2, as they were measured here.
         files: how much of each experiment was run, by folder.
         docs: where the page goes; figures go into its folder results/.
@@ -87,7 +90,7 @@ def write_page(
         _overall(standing),
         judging(judged),
         *beside.values(),
-        _claims(quick, times),
+        _claims(quick, times, large),
         _conditions(quick),
         ablations(quick, ablation),
         posterior_coverage(quick, coverage),
@@ -123,7 +126,7 @@ def _overall(standing: Standing) -> str:
     )
 
 
-def _claims(quick: Records, times: RunTimes) -> str:
+def _claims(quick: Records, times: RunTimes, large: Sequence[RunRecord]) -> str:
     parts = [
         "## The paper's claims\n\n"
         "`lbb` and `power-lbb` are this library's forms (normalised redundancy, exponent 1). `lbb-printed` is the "
@@ -141,8 +144,14 @@ def _claims(quick: Records, times: RunTimes) -> str:
         "Table 1, which counts N² pairs, as if a point were compared with the whole pool and not with the batch. No "
         "formula of the paper says so. The nearest method is `lbb-released` with the whole pool as its `reference`, "
         "which was not run.",
-        "[Figure 1 (c)](figure-1c.md) is being run at the paper's own scale. Everything below is at a small scale.",
     ]
+    finished = sum(run.finished for run in large)
+    if finished:
+        parts.append(
+            f"### At the paper's scale\n\n[Figure 1 (c)](figure-1c.md), {finished} finished runs. Points of accuracy, with "
+            "intervals over seeds. Verdicts are of the curve and need three seeds. LBB, PLBB and PBALD are those of "
+            f"the authors' program.\n\n{claims_table(large)}\n\nEverything below is at a small scale."
+        )
     for scope, wanted in SCOPES.items():
         part = quick.where(wanted)
         if part.groups:
