@@ -148,9 +148,9 @@ def _claims(quick: Records, times: RunTimes, large: Sequence[RunRecord]) -> str:
     finished = sum(run.finished for run in large)
     if finished:
         parts.append(
-            f"### At the paper's scale\n\n[Figure 1 (c)](figure-1c.md), {finished} finished runs. Points of accuracy, with "
-            "intervals over seeds. Verdicts are of the curve and need three seeds. LBB, PLBB and PBALD are those of "
-            f"the authors' program.\n\n{claims_table(large)}\n\nEverything below is at a small scale."
+            f"### At the paper's scale\n\n[Figure 1 (c)](figure-1c.md), {finished} finished runs. Points of accuracy, "
+            "with intervals over seeds. Verdicts are of the curve and need three seeds. LBB, PLBB and PBALD are those "
+            f"of the authors' program.\n\n{claims_table(large)}\n\nEverything below is at a small scale."
         )
     for scope, wanted in SCOPES.items():
         part = quick.where(wanted)
