@@ -1,7 +1,8 @@
 /* The two convolution blocks of the BatchBALD CNN on 28 x 28 images: convolution, dropout, 2 x 2 max-pooling, ReLU.
  *
  * All images are [height][width][channels]. Dropout comes as random words, one per output: byte k of a word is for
- * activation k of the window, which is kept if the byte is at least `lowest`, and then multiplied by `scale`. NULL drops nothing, and goes with a scale of 1.
+ * activation k of the window, which is kept if the byte is at least `lowest`, and then multiplied by `scale`. NULL drops nothing,
+ * and goes with a scale of 1.
  * `best` says which of the four activations of a window was the largest, or -1 where nothing above zero was left: it is all
  * that the way back needs, since an activation above zero was kept.
  *
@@ -294,13 +295,14 @@ void second_forward(int n, const float *x, const float *filters, const float *bi
     }
 }
 
-/* Activations with a gradient: where each begins to see its image, its channel, its gradient. */
+/* Activations of an image that have a gradient, sorted by one number of theirs, the key: place or channel. Those of a key begin
+ * at count[key]; `at` has the other number, for dx the channel, for dweight the pixel where the activation begins to see. */
 struct active {
     int count[OUT2 * OUT2 + 1], at[HALF2 * HALF2 * C2];
     float grad[HALF2 * HALF2 * C2];
 };
 
-/* In the order of keys: those of places for dx, those of channels for dweight. */
+/* A list of `total` activations, in the order of their keys. */
 INLINE void put(struct active *list, const int *keys, const int *values, const float *grads, int total) {
     memset(list->count, 0, sizeof list->count);
     for (int k = 0; k < total; k++) list->count[keys[k] + 1]++;
