@@ -2,7 +2,7 @@
 
 It is `poolwise.models.batchbald_cnn`: the same layers and initial weights, and the same function up to rounding. In
 training, what the two convolution blocks drop is drawn in another way, from a seed that PyTorch's random state gives.
-A training step takes about a quarter of the time. `paper/configs/paper/figure-1c-fmnist-ensemble-10.toml` is
+A training step takes about a third of the time. `paper/configs/paper/figure-1c-fmnist-ensemble-10.toml` is
 run with it by
 
     poolwise run FILE --set model.name=paper.compiled_cnn:batchbald_cnn

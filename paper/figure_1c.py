@@ -1,6 +1,6 @@
 """Figure 1 (c) at the paper's scale, as far as it has been run: records, and a page with the authors' values.
 
-The runs take days on a few processor cores, so their records are collected again and again while they are being made.
+The runs take long on a few processor cores, so their records are collected again and again while they are being made.
 """
 
 import io
