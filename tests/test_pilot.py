@@ -168,3 +168,18 @@ def test_the_command_advises(run):
     out = run("advise", "-n", "50000", "-c", "10", "-b", "50").out
     assert out.startswith("Use ")
     assert "Why: in the study" in out
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        ("better", "was better than random's."),
+        ("worse", "was worse than random's."),
+        ("equivalent", "was equivalent to random's."),
+        ("inconclusive", "cannot be told from random's."),
+    ],
+)
+def test_advice_says_what_was_saved_and_whether_accuracies_agree(verdict, said):
+    line = advise(1000, 5, 10, 5, known=[row("margin", 0.25, low=0.1, high=0.4, verdict=verdict)]).lines()[1]
+    assert "it saved the most labels, 25 % [10, 40] of those that random needs" in line
+    assert line.endswith(f"Its accuracy over the learning curve {said}")

@@ -85,7 +85,7 @@ class Advice:
         if self.evidence is None:
             said.append(f"Why: in the study no method was shown to save labels here ({self.condition}).")
         else:
-            said.append(f"Why: in the study ({self.condition}) it saved {_saved(self.evidence)}, the most of all.")
+            said.append(f"Why: in the study ({self.condition}) it saved the most labels, {_saved(self.evidence)}")
             if self.evidence.worse:
                 said.append(
                     f"It was worse than random in {self.evidence.worse} of {self.evidence.settings} settings there."
@@ -97,13 +97,16 @@ class Advice:
 
 
 def _saved(row: Row) -> str:
-    span = "" if row.low is None or row.high is None else f" [{signed(row.low, 0)}, {signed(row.high, 0)}]"
+    """What a method saved, and whether accuracies agree."""
+    span = "" if row.low is None or row.high is None else f" [{100 * row.low:.0f}, {100 * row.high:.0f}]"
+    compared = {
+        "better": "was better than random's",
+        "worse": "was worse than random's",
+        "equivalent": "was equivalent to random's",
+    }.get(row.verdict, "cannot be told from random's")
     return (
-        f"{signed(row.saved, 0)} %{span} of the labels that random needs, over {row.data_sets} data sets; it was "
-        f"{row.verdict} than random over the curve"
-        if row.verdict in ("better", "worse")
-        else f"{signed(row.saved, 0)} %{span} of the labels that random needs, over {row.data_sets} data sets; by the "
-        f"accuracy over the curve that is {row.verdict}"
+        f"{100 * row.saved:.0f} %{span} of those that random needs, over {row.data_sets} data sets. "
+        f"Its accuracy over the learning curve {compared}."
     )
 
 
