@@ -163,3 +163,15 @@ def test_a_selection_that_would_take_long_says_so():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_if_long(1, few)
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 40.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bounds_hold_with_many_classes(scale, dtype):
+    x = pool(10, 4, 400, 3, scale).astype(dtype)
+    points = Deviations.of(torch.from_numpy(np.exp(x)))
+    sums, scores = TargetSums.of(points[:5]), expected_information(points, points[:5])
+    assert (sums.loose(points) >= scores).all()
+    assert (sums.tight(points) >= scores).all()
+    batches = [pw.select(x, 4, "epig", targets=x[:5], evaluation=way).indices for way in ("lazy", "full")]
+    assert np.array_equal(*batches)
