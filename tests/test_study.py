@@ -375,6 +375,7 @@ def encoded_study():
     levels |= {"random": 0.5, "mutual-herding": 0.62, "lcmd": 0.64}
     low = {label: level for label, level in levels.items() if label not in FURTHER}
     runs = runs_of("encoder-cifar-10-low", low, data="cifar-10", seeds=2)
+    runs += runs_of("encoder-cifar-10-high", low, data="cifar-10", batch_size=100, seeds=2)
     return Records([*runs, *runs_of("encoder-cifar-10-middle", levels, data="cifar-10", batch_size=50, seeds=2)])
 
 
@@ -408,9 +409,9 @@ def test_a_long_tail_is_said_by_setting_and_needs_two_seeds():
 def test_encoded_images_are_said_by_budget_and_further_rivals_where_they_were_run():
     planned, further = pretrained(encoded_study()).split("With the further rivals:")
     assert "*with labels*" in planned
-    assert "| cifar-10-low: curve | cifar-10-low: labels saved, % | cifar-10-middle: curve |" in planned
+    assert "| low: curve | low: labels saved, % | middle: curve | middle: labels saved, % | high: curve |" in planned
     assert "lcmd" not in planned
-    assert "cifar-10-low" not in further
+    assert "low" not in further
     assert [row.split("`")[1] for row in further.strip().splitlines()[2:4]] == ["lcmd", "mutual-herding"]
     assert pretrained(Records([])) == ""
 

@@ -1,10 +1,10 @@
 """Parts of docs/results.md beside the plan of judging: further rivals, a long tail, encoded images, room left."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from paper.study.claims import spelled
 from paper.study.compare import MEASURES, RANDOM, Records, versus
-from paper.study.judging import RIVALS, in_words, paired, rivals_table, seeds_of
+from paper.study.judging import BUDGETS, RIVALS, in_words, paired, rivals_table, seeds_of
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, standing_table
 from poolwise.experiments.records import Setting
@@ -53,13 +53,13 @@ def long_tail(records: Records) -> str:
     kept = _with_two_seeds(records)
     if not kept.groups:
         return ""
-    names = [_short(setting) for setting in kept.groups]
+    names = {setting: setting.experiment.removeprefix("tail-") for setting in kept.groups}
     return (
         "## A long tail\n\n"
         "The middle budget again, on pools in which class c of C keeps a share of r^(−c/(C−1)) of its examples: "
-        f"{listed([f'r = {TAILS[name]} for {name}' for name in names])}. Test sets stay as they are. Points above "
+        f"{listed([f'r = {TAILS[name]} for {name}' for name in names.values()])}. Test sets stay as they are. Points above "
         f"random over the curve, with 95 % intervals over the seeds ({seeds_of(kept)[1]} per setting). This says "
-        "nothing of other data sets, and nothing is corrected for the number of methods.\n\n" + _by_setting(kept)
+        "nothing of other data sets, and nothing is corrected for the number of methods.\n\n" + _by_setting(kept, names)
     )
 
 
@@ -80,11 +80,17 @@ def pretrained(records: Records) -> str:
         "`mutual-herding`, by their pixels; these features had none. Points above random over the curve, with 95 % "
         "intervals over the seeds. This says nothing of other data sets, and nothing is corrected for the number of "
         "methods.",
-        _by_setting(kept),
+        _by_setting(kept, _budgets(kept)),
     ]
     if further.groups:
-        parts += ["With the further rivals:", _by_setting(further)]
+        parts += ["With the further rivals:", _by_setting(further, _budgets(further))]
     return "\n\n".join(parts)
+
+
+def _budgets(kept: Records) -> dict[Setting, str]:
+    """The settings with their budgets, in the order of these."""
+    found = {setting: setting.experiment.rpartition("-")[2] for setting in kept.groups}
+    return dict(sorted(found.items(), key=lambda item: BUDGETS.index(item[1])))
 
 
 def _with_two_seeds(records: Records, rivals: Sequence[str] = RIVALS[RULE]) -> Records:
@@ -93,24 +99,24 @@ def _with_two_seeds(records: Records, rivals: Sequence[str] = RIVALS[RULE]) -> R
     return kept.where(lambda s: len(kept.groups[s].runs[RANDOM]) > 1)
 
 
-def _short(setting: Setting) -> str:
-    """The name of an experiment without that of its folder."""
-    return setting.experiment.partition("-")[2]
+def _by_setting(kept: Records, names: Mapping[Setting, str]) -> str:
+    """Every method against random in each setting, the best on average first.
 
-
-def _by_setting(kept: Records) -> str:
-    """Every method against random in each setting, the best on average first."""
+    Args:
+        kept: the runs.
+        names: the settings in the order of their columns, with what these are called.
+    """
     asked = {label: versus(kept, label, RANDOM).each for label in kept.labels if label != RANDOM}
     order = sorted(asked, key=lambda label: -sum(found.mean for found in asked[label].values()))
     rows = []
     for label in order:
         cells = []
-        for setting, group in kept.groups.items():
-            found = asked[label][setting]
+        for setting in names:
+            found, group = asked[label][setting], kept.groups[setting]
             verdict = "inconclusive" if found.verdict == "no verdict" else found.verdict
             cells += [f"**{verdict}** {spelled(found)}", signed(saving_in(group, label).share, 0)]
         rows.append((f"`{label}`", *cells))
-    head = [f"{_short(setting)}: {what}" for setting in kept.groups for what in ("curve", "labels saved, %")]
+    head = [f"{name}: {what}" for name in names.values() for what in ("curve", "labels saved, %")]
     return table(("method", *head), rows)
 
 
