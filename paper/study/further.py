@@ -57,8 +57,8 @@ def long_tail(records: Records) -> str:
     return (
         "## A long tail\n\n"
         "The middle budget again, on pools in which class c of C keeps a share of r^(−c/(C−1)) of its examples: "
-        f"{listed([f'r = {TAILS[name]} for {name}' for name in names.values()])}. Test sets stay as they are. Points above "
-        f"random over the curve, with 95 % intervals over the seeds ({seeds_of(kept)[1]} per setting). This says "
+        f"{listed([f'r = {TAILS[name]} for {name}' for name in names.values()])}. Test sets stay as they are. Points "
+        f"above random over the curve, with 95 % intervals over the seeds ({seeds_of(kept)[1]} per setting). This says "
         "nothing of other data sets, and nothing is corrected for the number of methods.\n\n" + _by_setting(kept, names)
     )
 
