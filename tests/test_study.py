@@ -323,6 +323,26 @@ def test_a_rule_is_judged_against_each_rival_with_data_sets_as_the_unit():
     assert judging.judging(Records(())) == ""
 
 
+def test_a_rule_is_judged_at_each_budget():
+    runs = []
+    for n, data in enumerate(("letter", "splice", "mnist", "texture")):
+        for budget, level in (("low", 0.7), ("high", 0.45)):  # far ahead of its rivals, then behind them
+            levels = dict.fromkeys(("random", *judging.RIVALS["local-herding"]), 0.5 + 0.001 * n)
+            levels |= {"local-herding": level}
+            runs += runs_of(f"judging-{data}-{budget}", levels, data=data, batch_size=50, seeds=2)
+    text = judging.judging(Records(runs))
+    lines = text[text.index("minus the rival at each budget") :].splitlines()
+    head, row = (next(line for line in lines if line.startswith(start)) for start in ("| rival", "| `bait`"))
+    assert head.split(" | ")[1:] == ["labels saved, %: low", "labels saved, %: high", "area: low", "area: high |"]
+    low, high, ahead, behind = row.strip("| ").split(" | ")[1:]
+    assert low.startswith("**better** +")
+    assert high.startswith("**worse** −")
+    assert ahead.startswith("+")
+    assert behind.startswith("−")
+    alone = [run for run in runs if run.setting.data == "letter" and run.seed == 0]
+    assert "| – | – |" in judging.judging(Records(alone))  # one problem has no profile
+
+
 def test_a_second_rule_is_judged_on_the_seeds_that_all_have():
     runs = [run for group in judged_study().groups.values() for run in group.everything]
     for data in ("letter", "splice"):

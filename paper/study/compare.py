@@ -4,11 +4,11 @@ Settings of a data set are alike (see `icc`), so data sets are what is counted f
 narrower, and too narrow.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import mean
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ Measure = Literal["curve", "end"]
 MEASURES: Mapping[Measure, str] = {"curve": "mean over the curve", "end": "at the end"}
 
 Unit = Literal["data sets", "settings"]
+Name = TypeVar("Name", bound=Hashable)
 
 
 class Records:
@@ -180,7 +181,7 @@ class Answer(NamedTuple):
     p_value: float
 
 
-def answered(family: Mapping[str, Difference]) -> dict[str, Answer]:
+def answered(family: Mapping[Name, Difference]) -> dict[Name, Answer]:
     """All differences that one question asks about, with p-values adjusted for their number (Holm 1979).
 
     A difference without an interval, from fewer than two data sets or settings, is inconclusive.

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from paper.study.claims import spelled
+from paper.study.claims import by_data, spelled
 from paper.study.compare import RANDOM, Answer, Records, answered, by_data_set, over, saved, versus, wins
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, conditions_table, standing_table
 from poolwise.experiments.records import Setting
+from poolwise.reports.numbers import UNKNOWN, signed
 from poolwise.reports.paired import Difference
+from poolwise.reports.profiles import lead, profiles
 
 _RIVALS = ("uherding", "margin-herding", "max-herding", "bait", "margin", "posterior-coverage")
 RIVALS: Mapping[str, tuple[str, ...]] = {
@@ -84,6 +86,7 @@ def _section(records: Records, rule: str) -> str:
             f"The plan asks about labels saved. {_verdict(kept, rule)}",
             f"### Labels saved by budget: `{rule}` and its rivals",
             conditions_table(kept, {"all": kept, **{name: part for name, part in run.items() if part.groups}}),
+            _at_each_budget({name: part for name, part in run.items() if part.groups}, rule),
         ]
     )
 
@@ -102,15 +105,52 @@ def _of_budget(name: str) -> Callable[[Setting], bool]:
 def against_rivals(records: Records, rule: str, rivals: Sequence[str]) -> dict[str, Mapping[str, Answer]]:
     """A rule less each rival with data sets as the unit, by what is counted: each is one question."""
 
-    def fewer(rival: str) -> Difference:
-        ours, theirs = saved(records, rule), saved(records, rival)
-        return over(by_data_set({s: ours[s] - theirs[s] for s in ours}).values())
-
     return {
-        "labels saved, %": answered({rival: fewer(rival) for rival in rivals}),
+        "labels saved, %": answered({rival: _fewer(records, rule, rival) for rival in rivals}),
         "curve": answered({rival: versus(records, rule, rival).over_data for rival in rivals}),
         "end": answered({rival: versus(records, rule, rival, "end").over_data for rival in rivals}),
     }
+
+
+def _fewer(records: Records, rule: str, rival: str) -> Difference:
+    """Labels saved by a rule less those saved by a rival, with data sets as the unit."""
+    ours, theirs = saved(records, rule), saved(records, rival)
+    return over(by_data_set({s: ours[s] - theirs[s] for s in ours}).values())
+
+
+def _at_each_budget(parts: Mapping[str, Records], rule: str) -> str:
+    """A rule less each rival at each budget: labels saved, and area of the performance profile.
+
+    Args:
+        parts: the records of each budget that was run.
+        rule: one of `RIVALS`.
+    """
+    rivals = RIVALS[rule]
+    fewer = answered({(name, rival): _fewer(part, rule, rival) for name, part in parts.items() for rival in rivals})
+    areas = {name: {profile.label: profile for profile in profiles(by_data(part))} for name, part in parts.items()}
+    rows = []
+    for rival in rivals:
+        of_labels = [fewer[name, rival] for name in parts]
+        of_areas = [_points(lead([found[rule]], [found[rival]])) if found else UNKNOWN for found in areas.values()]
+        rows.append(
+            (
+                f"`{rival}`",
+                *(f"**{answer.verdict}** {spelled(answer.found)}" for answer in of_labels),
+                *of_areas,
+            )
+        )
+    head = ("rival", *(f"labels saved, %: {name}" for name in parts), *(f"area: {name}" for name in parts))
+    return (
+        f"`{rule}` minus the rival at each budget, with data sets as the unit. Verdicts are corrected for all rivals "
+        "and budgets of this table together. Areas are hundredths of the area of the profile, of final errors as in "
+        "the first table; their intervals are bootstrapped over the data sets and not corrected.\n\n"
+        + table(head, rows)
+    )
+
+
+def _points(found: tuple[float, float, float]) -> str:
+    """A number in hundredths with its interval."""
+    return "{} [{}, {}]".format(*map(signed, found))
 
 
 def rivals_table(records: Records, rule: str, rivals: Sequence[str]) -> str:
