@@ -14,6 +14,7 @@ from paper.experiments import Experiments
 from paper.listing import show_list
 from paper.places import RECORDS, must_exist
 from paper.run import Reproduction
+from paper.study.archives import FOLDERS
 from paper.targets import ALL, ALL_FIGURES, TARGETS, Scale, find_targets
 from poolwise.cli.app import run_app
 from poolwise.cli.progress import lines, resumable
@@ -29,7 +30,7 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         found = super().get_command(ctx, cmd_name)
         if found is None:
-            find_targets(cmd_name, "paper")
+            find_targets(cmd_name)
         return found
 
 
@@ -94,7 +95,7 @@ def _command(name: str) -> Callable[..., None]:
         known = read_archive(must_exist(RECORDS) / f"{scale}{SUFFIX}") if records else None
         reproduction = Reproduction(experiments, output, jobs, say, partial(lines, quiet), known)
         with resumable():
-            for target in find_targets(name, scale):
+            for target in find_targets(name):
                 for path in reproduction.make(target):
                     print(path, flush=True)
         for experiment, problem in reproduction.problems.items():
@@ -136,11 +137,11 @@ def _collect(runs: RunsArgument) -> None:
 @studying.command("collect")
 def _study_collect(
     runs: RunsArgument,
-    name: Annotated[str, typer.Argument(help="Which records to replace: quick, ablation, coverage, judging or tail.")],
+    name: Annotated[str, typer.Argument(help=f"Which records to replace: {', '.join(FOLDERS)}.")],
 ) -> None:
     """Replace records of the study in paper/records by the finished runs of a folder."""
-    if name not in study.ARCHIVES:
-        raise ParameterError(f"records are {', '.join(study.ARCHIVES)}, not {name!r}.")
+    if name not in FOLDERS:
+        raise ParameterError(f"records are {', '.join(FOLDERS)}, not {name!r}.")
     print(study.collect(runs, name))
 
 

@@ -46,10 +46,6 @@ def _costs(target: Target, folder: Path | None, changes: Sequence[str]) -> tuple
     scales: tuple[Scale, Scale] = ("quick", "paper")
     runs, times, missing = [], [], set[str]()
     for scale in scales:
-        if not target.exists(scale):
-            runs.append("-")
-            times.append("-")
-            continue
         found = Experiments(scale, folder, changes).read(target.experiments(scale)).values()
         hours = cost.hours(found, scale)
         runs.append(f"{cost.runs(found):,}")

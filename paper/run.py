@@ -62,7 +62,11 @@ class Reproduction:
             ) from error
         scale = self.experiments.scale
         configs = self.experiments.read(target.experiments(scale))
-        self.say(f"{target.name}: {target.title}; {len(configs)} experiments, {cost.runs(configs.values())} runs")
+        left = dict.fromkeys(panel.title for panel in target.panels if panel.experiment(scale) is None)
+        without = f"; {', '.join(left)}: only with --scale paper" if left else ""
+        self.say(
+            f"{target.name}: {target.title}; {len(configs)} experiments, {cost.runs(configs.values())} runs{without}"
+        )
         if self.records is None:
             for number, (name, config) in enumerate(configs.items(), 1):
                 if name not in self._done:

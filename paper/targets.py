@@ -66,26 +66,23 @@ class Target:
     methods: tuple[str, ...] = ()
 
     def experiments(self, scale: Scale) -> list[str]:
-        """The names of its configurations, each once; none if it does not exist at this scale."""
+        """The names of its configurations, each once; none for a table."""
         return list(dict.fromkeys(name for panel in self.panels if (name := panel.experiment(scale)) is not None))
 
-    def exists(self, scale: Scale) -> bool:
-        """Whether it can be made at a scale."""
-        return self.kind == "table" or bool(self.experiments(scale))
 
-
-# The paper's name for each data set in the names of files, how it is written, and its name at quick scale.
-_DATA = {
+# The paper's name for each data set in the names of files, how it is written, and its name at quick scale. Those
+# without one are at the paper's scale only, since every file of quick scale was run, and their data could not be had.
+_DATA: dict[str, tuple[str, str | None]] = {
     "mnist": ("MNIST", "mnist"),
     "rmnist": ("RMNIST", "rmnist"),
     "fmnist": ("FMNIST", "fashion-mnist"),
-    "kmnist": ("KMNIST", "kmnist"),
-    "emnist": ("EMNIST", "emnist"),
-    "svhn": ("SVHN", "svhn"),
+    "kmnist": ("KMNIST", None),
+    "emnist": ("EMNIST", None),
+    "svhn": ("SVHN", None),
     "cifar-10": ("CIFAR-10", "cifar-10"),
-    "cifar-100": ("CIFAR-100", "cifar-100"),
+    "cifar-100": ("CIFAR-100", None),
     "rcifar-10": ("RCIFAR-10", "rcifar-10"),
-    "rcifar-100": ("RCIFAR-100", "rcifar-100"),
+    "rcifar-100": ("RCIFAR-100", None),
     "ag-news": ("AG News", "ag-news"),
 }
 # The paper has two batch sizes for every data set; at quick scale these stand for the smaller and the larger.
@@ -93,8 +90,9 @@ _SMALL, _LARGE = 10, 50
 
 
 def _panel(prefix: str, data: str, posterior: str, batch_size: int, quick_batch_size: int) -> Panel:
-    title, quick = _DATA[data]
-    return Panel(title, f"{prefix}-{data}-{posterior}-{batch_size}", f"{quick}-{posterior}-{quick_batch_size}")
+    title, small = _DATA[data]
+    quick = None if small is None else f"{small}-{posterior}-{quick_batch_size}"
+    return Panel(title, f"{prefix}-{data}-{posterior}-{batch_size}", quick)
 
 
 def _row(figure: int, posterior: str, sizes: dict[str, int], quick_batch_size: int) -> tuple[Panel, ...]:
@@ -106,9 +104,13 @@ def _row(figure: int, posterior: str, sizes: dict[str, int], quick_batch_size: i
 
 
 def _exact(target: Target) -> Target:
-    """The panels of a figure with repeated data, on exact copies; at the paper's settings only."""
+    """The panels of a figure with repeated data, on exact copies."""
+
+    def named(experiment: str) -> str:
+        return re.sub("-(ensemble|dropout)-", r"-exact-\1-", experiment)
+
     panels = tuple(
-        Panel(f"{panel.title}, exact copies", re.sub("-(ensemble|dropout)-", r"-exact-\1-", panel.paper), None)
+        Panel(f"{panel.title}, exact copies", named(panel.paper), panel.quick and named(panel.quick))
         for panel in target.panels
         if panel.title.startswith("R")
     )
@@ -198,16 +200,14 @@ TARGETS: tuple[Target, ...] = (
 )
 
 
-def find_targets(name: str, scale: Scale) -> list[Target]:
-    """The figure or table of that name, or all that exist at a scale for `"all"`, without tables for `"figures"`."""
+def find_targets(name: str) -> list[Target]:
+    """The figure or table of that name, or all of them for `"all"`, without tables for `"figures"`."""
     if name in (ALL, ALL_FIGURES):
-        return [t for t in TARGETS if t.exists(scale) and (name == ALL or t.kind != "table")]
+        return [target for target in TARGETS if name == ALL or target.kind != "table"]
     found = [target for target in TARGETS if name == target.name]
     if not found:
         names = ", ".join([*(target.name for target in TARGETS), ALL, ALL_FIGURES])
         raise ParameterError(f"there is no figure or table {name!r}. There are: {names}.")
-    if not found[0].exists(scale):
-        raise ParameterError(f"{name} has no experiments at {scale} scale: add --scale paper.")
     return found
 
 

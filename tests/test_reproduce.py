@@ -29,7 +29,7 @@ from poolwise.selection import registry
 from poolwise.training import Training
 
 CONFIGS = Path(__file__).parents[1] / "paper" / "configs"
-PAPER = sorted((CONFIGS / "paper").glob("*.toml"))
+PAPER, QUICK = (sorted((CONFIGS / scale).glob("*.toml")) for scale in ("paper", "quick"))
 FIGURES = [target for target in TARGETS if target.kind != "table"]
 
 # The paper's two batch sizes for every data set, and which sets are copies of which.
@@ -66,7 +66,7 @@ def test_files_and_targets_are_the_same_experiments():
     used = {name for target in FIGURES for name in target.experiments("paper")}
     assert used == {file.stem for file in PAPER}
     quick = {name for target in FIGURES for name in target.experiments("quick")}
-    assert quick <= {file.stem for file in (CONFIGS / "quick").glob("*.toml")}
+    assert quick <= {file.stem for file in QUICK}
 
 
 def test_the_paper_has_both_batch_sizes_of_every_data_set():
@@ -119,12 +119,11 @@ def test_a_file_is_what_its_name_says_at_the_paper_s_settings(file):
 
 
 def test_repeated_data_is_there_with_noise_and_without():
-    noisy = [file.stem for file in PAPER if parts(file.stem)[0].startswith("r") and "-exact-" not in file.stem]
-    assert len(noisy) == 8
-    for name in noisy:
+    exact_files = [file for file in (*PAPER, *QUICK) if "-exact-" in file.stem]
+    assert len(exact_files) == 8 + 6
+    for file in exact_files:
         with_noise, exact = (
-            tomllib.loads((CONFIGS / "paper" / f"{stem}.toml").read_text())
-            for stem in (name, re.sub("-(ensemble|dropout)-", r"-exact-\1-", name))
+            tomllib.loads(path.read_text()) for path in (file.with_stem(file.stem.replace("-exact", "")), file)
         )
         assert (with_noise["data"].pop("noise"), exact["data"].pop("noise")) == (0.1, 0.0)
         assert {**with_noise, "name": ""} == {**exact, "name": ""}
@@ -216,7 +215,7 @@ def group(experiment: str, ends: dict[str, float]) -> Comparable:
 
 
 def test_curves_are_means_with_deviations_and_missing_panels_say_so(tmp_path):
-    target = find_targets("figure-1", "quick")[0]
+    target = find_targets("figure-1")[0]
     ends = {"posterior-coverage": 0.8, "bald": 0.6, "random": 0.7}
     panels = [Drawn("one", "a", group("a", ends)), Drawn("two", "b", None), Drawn("three", "c", group("c", ends))]
     png, pdf, numbers = draw(target, panels, tmp_path / "new" / "figure-1-quick")
@@ -236,7 +235,7 @@ def test_curves_are_means_with_deviations_and_missing_panels_say_so(tmp_path):
 
 
 def test_profiles_are_over_all_experiments_that_were_run(tmp_path):
-    target = find_targets("figure-10", "quick")[0]
+    target = find_targets("figure-10")[0]
     panels = [
         Drawn("one", "a", group("a", {"random": 0.7, "bald": 0.8})),
         Drawn("two", "b", group("b", {"random": 0.7, "bald": 0.4})),
@@ -362,7 +361,7 @@ def test_what_fails_in_a_run_is_said_once(configs, tmp_path, call):
 
 
 def test_an_experiment_of_two_figures_is_run_once(configs, tmp_path, call, monkeypatch):
-    monkeypatch.setattr("paper.command.find_targets", lambda name, scale: [TARGETS[2], TARGETS[7]])
+    monkeypatch.setattr("paper.command.find_targets", lambda name: [TARGETS[2], TARGETS[7]])
     code, out, err = call("all", "--configs", configs, "-o", tmp_path / "runs", "--seeds", 1)
     assert code == 0
     assert "figure-8-quick.png" in out
@@ -426,7 +425,7 @@ def test_everything_has_a_command_with_its_own_help(call):
 
 @pytest.mark.thorough
 def test_figures_can_be_drawn_from_the_records_of_the_repository(tmp_path, call):
-    """Nothing is run; panels without records say so."""
+    """Nothing is run; data that was not to be had is left out."""
     code, out, _ = call("figure-1", "--records", "-o", tmp_path, "-q")
     assert code == 0
     content = json.loads(Path(out.split()[-1]).read_text())
@@ -434,23 +433,30 @@ def test_figures_can_be_drawn_from_the_records_of_the_repository(tmp_path, call)
     assert all(len(panel["curves"]) > 8 for panel in content["panels"])
     code, out, _ = call("figure-2", "--records", "-o", tmp_path, "-q")
     assert code == 0
-    missing = json.loads(Path(out.split()[-1]).read_text())["not run"]
-    assert {"rcifar-100-ensemble-10", "svhn-ensemble-10"} <= set(missing)
+    content = json.loads(Path(out.split()[-1]).read_text())
+    assert content["not run"] == []
+    assert [panel["experiment"] for panel in content["panels"]] == ["rcifar-10-ensemble-10"]
     assert not list(tmp_path.rglob("run.json"))
 
 
-def test_exact_copies_exist_at_the_paper_s_scale_only(call):
-    assert find_targets("figure-2-exact", "paper")[0].experiments("paper") == [
+def test_a_figure_says_which_panels_it_has_at_the_paper_s_scale_only(tmp_path, call):
+    _, _, err = call("figure-2", "--records", "-o", tmp_path)
+    assert "RCIFAR-100, SVHN: only with --scale paper" in " ".join(err.split())
+    _, _, err = call("figure-1", "--records", "-o", tmp_path)
+    assert "only with" not in err
+
+
+def test_exact_copies_are_targets_of_their_own():
+    assert find_targets("figure-2-exact")[0].experiments("paper") == [
         "figure-2a-rcifar-10-exact-ensemble-100",
         "figure-2b-rcifar-100-exact-ensemble-200",
     ]
-    code, _, err = call("figure-2-exact")
-    assert code == 2
-    assert "add --scale paper" in err
-    assert not any("exact" in target.name for target in find_targets("all", "quick"))
-    assert sum("exact" in target.name for target in find_targets("all", "paper")) == 6
-    profiles = find_targets("figure-10", "paper")[0]
-    assert not any("exact" in name for name in profiles.experiments("paper")), "RMNIST would count twice"
+    assert find_targets("figure-2-exact")[0].experiments("quick") == ["rcifar-10-exact-ensemble-10"]
+    assert find_targets("figure-6-exact")[0].experiments("quick") == ["rmnist-exact-dropout-50"]
+    assert sum("exact" in target.name for target in find_targets("all")) == 6
+    profiles = find_targets("figure-10")[0]
+    for scale in ("quick", "paper"):
+        assert not any("exact" in name for name in profiles.experiments(scale)), "RMNIST would count twice"
 
 
 def test_mistakes_are_said_in_one_line(configs, tmp_path, call):
@@ -466,7 +472,7 @@ def test_mistakes_are_said_in_one_line(configs, tmp_path, call):
         assert words in err
         assert "Traceback" not in err
     with pytest.raises(ParameterError):
-        find_targets("figure", "quick")
+        find_targets("figure")
     with pytest.raises(FileError):
         experiments.config_folder(tmp_path / "none")
 

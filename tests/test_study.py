@@ -14,6 +14,7 @@ from paper.oracle import run_oracle
 from paper.places import CONFIGS, RECORDS
 from paper.study import cold, judging
 from paper.study.ablations import rivals
+from paper.study.archives import Archives, read_archives
 from paper.study.claims import PAPER, SPEED, RunTimes, judged_claims, other_claims
 from paper.study.compare import (
     Records,
@@ -28,6 +29,7 @@ from paper.study.compare import (
     versus,
     wins,
 )
+from paper.study.copies import exact_copies
 from paper.study.files import Done, in_words, what_was_run
 from paper.study.further import FURTHER, TAILS, further_rivals, long_tail, pretrained, room
 from paper.study.page import CONDITIONS, write_page
@@ -274,6 +276,32 @@ def test_settings_that_lack_a_method_are_left_out_of_its_comparison():
     assert [s.experiment for s in versus(records, "bald", "random").each] == ["a"]
 
 
+def copies_study():
+    """Exact copies of two data sets: BALD below random, LBB above BALD."""
+    levels = {"random": 0.6, "bald": 0.5, "lbb": 0.62, "power-lbb": 0.63, "posterior-coverage": 0.7}
+    return Records(
+        [made for data in ("mnist", "cifar-10") for size in (10, 50)
+         for made in runs_of(f"r{data}-exact-ensemble-{size}", levels, data=data, batch_size=size)]
+    )  # fmt: skip
+
+
+def test_exact_copies_have_a_part_of_their_own(tmp_path):
+    mixed = Records([run for kept in (study(), copies_study()) for g in kept.groups.values() for run in g.everything])
+    write_archive([run for g in mixed.groups.values() for run in g.everything], tmp_path / "quick.csv.gz")
+    archives = read_archives(tmp_path)
+    assert {s.experiment for s in archives.copies.groups} == {s.experiment for s in copies_study().groups}
+    assert {s.experiment for s in archives.quick.groups} == {s.experiment for s in study().groups}
+    assert not archives.judging.groups
+    text = exact_copies(archives.copies)
+    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.startswith("|")}
+    assert "**holds** −10.0" in rows["BALD falls below random on repeated data"]
+    assert "by data" not in text.split("Every method")[0].split("| claim")[1], "few data sets: settings are counted"
+    assert "PLBB beats PBALD" not in text, "the paper does not say this of repeated data alone"
+    assert "4 such settings of cifar-10 and mnist" in text
+    assert "**better** +10.0" in rows["`posterior-coverage`"]
+    assert exact_copies(Records(())) == ""
+
+
 @pytest.mark.usefixtures("unrendered")  # the test of the whole page looks at the figures
 def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(tmp_path):
     levels = dict.fromkeys(LABELS, 0.6)
@@ -283,8 +311,7 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
         for made in runs_of(f"{data}-ensemble-10", levels, data=data, seeds=1)
     ]
     records = Records([made for group in study().groups.values() for made in group.everything] + more)
-    none = Records([])
-    text = write_page(records, *[none] * 7, [], RunTimes({}), FILES, tmp_path).read_text()
+    text = write_page(Archives(records), [], RunTimes({}), FILES, tmp_path).read_text()
     assert "used for none of this (ag-news, cifar-10 and svhn), the means" in text
     assert "paper/configs/coverage`): unbalanced" not in text
     left = (
@@ -527,12 +554,12 @@ def test_the_page_has_every_part(tmp_path):
     room = {"random": 0.5, "best of 20 random batches": 0.65}
     oracle = Records(runs_of("judging-letter-middle", room, data="letter", batch_size=50, seeds=2))
     coverage = Records(runs_of("r8-ensemble-10", levels))
-    judged, encoded = (judged_study(), tailed_study()), encoded_study()
+    archives = Archives(
+        study(), copies_study(), Records(ablation), coverage, judged_study(), tailed_study(), encoded_study(), oracle,
+        first_study(),
+    )  # fmt: skip
     large = runs_of("figure-1c-fmnist-ensemble-10", {"power-bald-5": 0.6, "bald": 0.5}, seeds=3)
-    path = write_page(
-        study(), Records(ablation), coverage, *judged, encoded, oracle, first_study(), large, TIMES, FILES, tmp_path
-    )
-    text = path.read_text()
+    text = write_page(archives, large, TIMES, FILES, tmp_path).read_text()
     assert "40.0 times: batchbald (30,000 configurations) 4.00 s" in text
     assert "1 of 2 files were not run (`svhn-ensemble-10`)." in text
     first = text.split("\n\n")[1]
@@ -546,6 +573,9 @@ def test_the_page_has_every_part(tmp_path):
     assert "## Local herding, judged on other data" in text
     assert "| `mutual-herding` | **better** +" in text.split("## A long tail")[1]
     assert "| `mutual-herding` | **better** +" in text.split("## Images by a pretrained encoder")[1]
+    exact = text.split("### On exact copies")[1].split("###")[0]
+    assert "| `posterior-coverage` | **better** +" in exact
+    assert "LBB beats BALD on repeated data" in exact
     scale = text.split("### At the paper's scale")[1].split("###")[0]
     assert "6 finished runs" in scale
     assert "| PBALD is better than BALD | 3 | +10.0" in scale

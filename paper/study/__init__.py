@@ -10,8 +10,8 @@ from pathlib import Path
 import poolwise.reports
 from paper import figure_1c
 from paper.places import CONFIGS, DOCS, RECORDS, must_exist
+from paper.study.archives import FOLDERS, read_archives
 from paper.study.claims import RunTimes
-from paper.study.compare import Records
 from paper.study.files import what_was_run
 from poolwise.experiments import read_config
 from poolwise.experiments.records import RunRecord
@@ -19,9 +19,6 @@ from poolwise.experiments.search import read_runs
 from poolwise.reports.advice import EVIDENCE
 from poolwise.reports.archive import SUFFIX, read_archive, write_archive
 from poolwise.storage import read_json
-
-ARCHIVES = ("quick", "ablation", "coverage", "judging", "tail", "encoder")
-"""The archives of the study in paper/records."""
 
 
 def collect(runs: Path, name: str) -> Path:
@@ -32,7 +29,7 @@ def collect(runs: Path, name: str) -> Path:
 
     Args:
         runs: the folder that the experiments wrote to.
-        name: one of `ARCHIVES`.
+        name: one of `FOLDERS`.
     """
     path = must_exist(RECORDS) / f"{name}{SUFFIX}"
     known = {_key(run): run for run in (read_archive(path) if path.exists() else ())}
@@ -51,19 +48,13 @@ def make_page() -> Path:
     from paper.study.judging import with_rivals
     from paper.study.page import write_page  # needs Matplotlib
 
-    paths = [must_exist(RECORDS) / f"{name}{SUFFIX}" for name in (*ARCHIVES, "oracle", "cold-start")]
-    quick, ablation, coverage, judging, tail, encoded, oracle, first = archives = tuple(
-        Records(read_archive(path) if path.exists() else ()) for path in paths
-    )
-    write_evidence(quick, with_rivals(judging), Path(poolwise.reports.__file__).parent / EVIDENCE)
+    archives = read_archives(must_exist(RECORDS))
+    write_evidence(archives.quick, with_rivals(archives.judging), Path(poolwise.reports.__file__).parent / EVIDENCE)
     files = {
-        folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives)
-        for folder in ARCHIVES
+        folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives.all)
+        for folder in FOLDERS
     }
-    large = figure_1c.recorded()
-    return write_page(
-        quick, ablation, coverage, judging, tail, encoded, oracle, first, large, _run_times(), files, must_exist(DOCS)
-    )
+    return write_page(archives, figure_1c.recorded(), _run_times(), files, must_exist(DOCS))
 
 
 def _run_times() -> RunTimes:

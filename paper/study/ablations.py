@@ -141,8 +141,8 @@ def _harder(coverage: Records, name: str) -> list[str]:
     others = [label for label in coverage.labels if label != name]
     against = {other: versus(coverage, name, other).each for other in others}
     return [
-        "Harder settings (`paper/configs/coverage`): unbalanced classes, exact copies, 77 classes with 100 samples, "
-        "large batches, and the paper's network at full resolution:",
+        "Harder settings (`paper/configs/coverage`): unbalanced classes, 77 classes with 100 samples, large "
+        "batches, and the paper's network under MC dropout:",
         table(
             ("setting", *(f"− `{o}`" for o in others)),
             [(s.experiment, *(spelled(against[other][s]) for other in others)) for s in coverage.groups],

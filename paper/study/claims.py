@@ -1,7 +1,7 @@
 """What the paper claims, and what the records say of it: on the paper's own data, and on other data."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
@@ -159,23 +159,26 @@ def all_claims() -> Iterator[Claimed]:
     yield Claimed("Ensembles beat MC dropout", ENSEMBLES, DROPOUT, "above", "repeated", repeated)
 
 
-def judged_claims(records: Records) -> list[Tested]:
-    """Test the claims on some records: those that have settings there.
+def judged_claims(records: Records, claims: Iterable[Claimed] | None = None) -> list[Tested]:
+    """Test claims on some records: those that have settings there.
 
     Each column is one question, so p-values are adjusted for the number of claims in it.
+
+    Args:
+        records: the runs.
+        claims: what to test; all claims about accuracies if None.
     """
     compared = {
         claimed: {measure: _compared(records.where(claimed.wanted), claimed, measure) for measure in MEASURES}
-        for claimed in all_claims()
+        for claimed in (all_claims() if claims is None else claims)
     }
     kept = {claimed: found for claimed, found in compared.items() if found["curve"].each}
     cells: dict[Claimed, dict[tuple[Measure, Unit], Cell]] = {claimed: {} for claimed in kept}
     for measure, unit in COLUMNS:
         differences = {claimed: found[measure].over(unit) for claimed, found in kept.items()}
-        asked = {str(n): found for n, (c, found) in enumerate(differences.items()) if c.kind != "close"}
-        answers = answered(asked)
-        for number, (claimed, found) in enumerate(differences.items()):
-            answer = answers.get(str(number), Answer(found, found.verdict, math.nan))
+        answers = answered({claimed: found for claimed, found in differences.items() if claimed.kind != "close"})
+        for claimed, found in differences.items():
+            answer = answers.get(claimed, Answer(found, found.verdict, math.nan))
             cells[claimed][measure, unit] = Cell(_finding(claimed, answer), found, answer.p_value)
     return [
         Tested(claimed, cells[claimed], len(found["curve"].each), found["curve"].ahead)

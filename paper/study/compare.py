@@ -71,8 +71,13 @@ class Records:
 
 
 def repeated(setting: Setting) -> bool:
-    """Whether the pool holds noisy copies."""
+    """Whether the pool holds copies, noisy or exact."""
     return setting.experiment.startswith("r") and not setting.experiment.startswith("r8")
+
+
+def exact(setting: Setting) -> bool:
+    """Whether the pool holds exact copies, as in the authors' program and not in their text."""
+    return "-exact-" in setting.experiment
 
 
 def texts(setting: Setting) -> bool:

@@ -59,7 +59,7 @@ def long_tail(records: Records) -> str:
         "The middle budget again, on pools in which class c of C keeps a share of r^(−c/(C−1)) of its examples: "
         f"{listed([f'r = {TAILS[name]} for {name}' for name in names.values()])}. Test sets stay as they are. Points "
         f"above random over the curve, with 95 % intervals over the seeds ({seeds_of(kept)[1]} per setting). This says "
-        "nothing of other data sets, and nothing is corrected for the number of methods.\n\n" + _by_setting(kept, names)
+        "nothing of other data sets, and nothing is corrected for the number of methods.\n\n" + by_setting(kept, names)
     )
 
 
@@ -80,10 +80,10 @@ def pretrained(records: Records) -> str:
         "`mutual-herding`, by their pixels; these features had none. Points above random over the curve, with 95 % "
         "intervals over the seeds. This says nothing of other data sets, and nothing is corrected for the number of "
         "methods.",
-        _by_setting(kept, _budgets(kept)),
+        by_setting(kept, _budgets(kept)),
     ]
     if further.groups:
-        parts += ["With the further rivals:", _by_setting(further, _budgets(further))]
+        parts += ["With the further rivals:", by_setting(further, _budgets(further))]
     return "\n\n".join(parts)
 
 
@@ -99,7 +99,7 @@ def _with_two_seeds(records: Records, rivals: Sequence[str] = RIVALS[RULE]) -> R
     return kept.where(lambda s: len(kept.groups[s].runs[RANDOM]) > 1)
 
 
-def _by_setting(kept: Records, names: Mapping[Setting, str]) -> str:
+def by_setting(kept: Records, names: Mapping[Setting, str]) -> str:
     """Every method against random in each setting, the best on average first.
 
     Args:

@@ -1,16 +1,18 @@
 """docs/results.md: what the records say, in words, tables and figures. Every number on it comes from the records."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isnan
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from paper.figure_1c_claims import claims_table
+from paper import figure_1c_claims
 from paper.study.ablations import ablations, posterior_coverage
-from paper.study.claims import COLUMNS, SCOPES, Cell, RunTimes, Tested, judged_claims, other_claims, spelled
+from paper.study.archives import Archives
+from paper.study.claims import SCOPES, RunTimes, judged_claims, other_claims
+from paper.study.claims_table import claims_table
 from paper.study.cold import cold_start
 from paper.study.compare import RANDOM, Records, dropout, in_paper, repeated, texts, versus
+from paper.study.copies import exact_copies
 from paper.study.figures import curve_figure, map_figure, profile_figure
 from paper.study.files import Done, in_words
 from paper.study.further import further_rivals, long_tail, pretrained, room
@@ -18,7 +20,6 @@ from paper.study.judging import judging
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, conditions_table, reading, standing_table, summary, wins_table
 from poolwise.experiments.records import RunRecord, Setting
-from poolwise.reports.numbers import UNKNOWN
 from poolwise.storage import replacing
 
 # Methods drawn in the learning curves: all of them would hide each other.
@@ -41,14 +42,7 @@ CONDITIONS: Mapping[str, Callable[[Setting], bool]] = {
 
 
 def write_page(
-    quick: Records,
-    ablation: Records,
-    coverage: Records,
-    judged: Records,
-    tail: Records,
-    encoded: Records,
-    oracle: Records,
-    first: Records,
+    archives: Archives,
     large: Sequence[RunRecord],
     times: RunTimes,
     files: Mapping[str, Sequence[Done]],
@@ -57,19 +51,13 @@ def write_page(
     """Write the page and its figures.
 
     Args:
-        quick: the runs of paper/configs/quick, with those of paper/configs/ablation on the same settings.
-        ablation: the other runs of paper/configs/ablation.
-        coverage: the runs of paper/configs/coverage.
-        judged: the runs of paper/configs/judging, as far as there are any.
-        tail: the runs of paper/configs/tail, as far as there are any.
-        encoded: the runs of paper/configs/encoder, as far as there are any.
-        oracle: the runs of `python -m paper study oracle`, if there are any.
-        first: the runs of `python -m paper study cold-start`, if there are any.
+        archives: the records of the study.
         large: the runs of Figure 1 (c) at the paper's scale.
         times: seconds of the paper's Table 2, as they were measured here.
         files: how much of each experiment was run, by folder.
         docs: where the page goes; figures go into its folder results/.
     """
+    quick, judged = archives.quick, archives.judging
     standing = Standing(quick)
     methods = {label: next(iter(quick.groups.values())).method(label) for label in quick.labels}
     main = {setting: group for setting, group in quick.groups.items() if setting.batch_size < 100}
@@ -79,10 +67,10 @@ def write_page(
     _save(curve_figure(main, SHOWN), docs / "results" / "curves.png")
     beside = {
         "further rivals at the middle budget": further_rivals(judged),
-        "a long tail": long_tail(tail),
-        "images by a pretrained encoder": pretrained(encoded),
-        "the oracle": room(judged, oracle),
-        "first batches": cold_start(first),
+        "a long tail": long_tail(archives.tail),
+        "images by a pretrained encoder": pretrained(archives.encoder),
+        "the oracle": room(judged, archives.oracle),
+        "first batches": cold_start(archives.cold_start),
     }
     parts = [
         "# Results",
@@ -90,11 +78,11 @@ def write_page(
         _overall(standing),
         judging(judged),
         *beside.values(),
-        _claims(quick, times, large),
+        _claims(archives, times, large),
         _conditions(quick),
-        ablations(quick, ablation),
-        posterior_coverage(quick, coverage),
-        _made(files, quick, ablation, coverage, judged, tail, encoded, oracle, first),
+        ablations(quick, archives.ablation),
+        posterior_coverage(quick, archives.coverage),
+        _made(files, archives.all),
         _missing([name for name, text in beside.items() if not text]),
     ]
     path = docs / "results.md"
@@ -126,7 +114,8 @@ def _overall(standing: Standing) -> str:
     )
 
 
-def _claims(quick: Records, times: RunTimes, large: Sequence[RunRecord]) -> str:
+def _claims(archives: Archives, times: RunTimes, large: Sequence[RunRecord]) -> str:
+    quick = archives.quick
     parts = [
         "## The paper's claims\n\n"
         "`lbb` and `power-lbb` are this library's forms (normalised redundancy, exponent 1). `lbb-printed` is the "
@@ -150,41 +139,18 @@ def _claims(quick: Records, times: RunTimes, large: Sequence[RunRecord]) -> str:
         parts.append(
             f"### At the paper's scale\n\n[Figure 1 (c)](figure-1c.md), {finished} finished runs. Points of accuracy, "
             "with intervals over seeds. Verdicts are of the curve and need three seeds. LBB, PLBB and PBALD are those "
-            f"of the authors' program.\n\n{claims_table(large)}\n\nEverything below is at a small scale."
+            f"of the authors' program.\n\n{figure_1c_claims.claims_table(large)}\n\n"
+            "Everything below is at a small scale."
         )
     for scope, wanted in SCOPES.items():
         part = quick.where(wanted)
         if part.groups:
             parts.append(f"### On {scope}\n\n{len(part.groups)} settings of {listed(part.data_sets)}.")
-            head = (
-                "claim",
-                "settings",
-                "tested",
-                *(f"{measure}, by {unit[:-1]}" for measure, unit in COLUMNS),
-                "ahead",
-            )
-            parts.append(table(head, map(_row, judged_claims(part))))
+            parts.append(claims_table(judged_claims(part)))
+    parts.append(exact_copies(archives.copies))
     others = [(c.text, c.where, f"`{c.form}`", f"**{c.finding}**", c.numbers) for c in other_claims(quick, times)]
     head = ("claim", "where", "tested", "finding", "what it rests on")
-    return "\n\n".join([*parts, "### Profiles and times", table(head, others)])
-
-
-def _row(tested: Tested) -> tuple[str, ...]:
-    claimed = tested.claimed
-    cells = (_cell(tested.cells[column]) for column in COLUMNS)
-    tail = f"{tested.ahead} of {tested.settings}"
-    return claimed.text, claimed.where, f"`{claimed.first} − {claimed.second}`", *cells, tail
-
-
-def _cell(cell: Cell) -> str:
-    p = "" if isnan(cell.p_value) else f", p {_p_value(cell.p_value)}"
-    return f"**{cell.finding}** {spelled(cell.found)}{p}"
-
-
-def _p_value(p: float) -> str:
-    if isnan(p):
-        return UNKNOWN
-    return f"{p:.2g}" if p >= 0.001 else "< 0.001"
+    return "\n\n".join([*filter(None, parts), "### Profiles and times", table(head, others)])
 
 
 def _conditions(quick: Records) -> str:
@@ -197,7 +163,7 @@ def _conditions(quick: Records) -> str:
     )
 
 
-def _made(files: Mapping[str, Sequence[Done]], *archives: Records) -> str:
+def _made(files: Mapping[str, Sequence[Done]], archives: Sequence[Records]) -> str:
     versions: dict[str, set[str]] = {}
     for records in archives:
         for group in records.groups.values():
@@ -211,9 +177,8 @@ def _made(files: Mapping[str, Sequence[Done]], *archives: Records) -> str:
         "`python -m paper study collect` put the records (without the picks) into `paper/records`, and "
         "`python -m paper study page` made this page from them. `poolwise report paper/records/quick.csv.gz` makes "
         f"the full report with every table and curve. Versions: {used}.\n\n"
-        "Files of `quick` without records belong to Figures 2, 7 and 10 of the paper. Their data was not available "
-        "(CIFAR-100, EMNIST, KMNIST, SVHN), or would have taken too long (repeated CIFAR-10). If you have the data, "
-        "`python -m paper figure-2` and so on run them.\n\n"
+        "CIFAR-100, EMNIST, KMNIST, RCIFAR-100 and SVHN, which the paper has too, could not be had for this study. "
+        "Their experiments are in `paper/configs/paper`.\n\n"
         "According to the records, this much of each folder was run:\n\n" + in_words(files)
     )
 
