@@ -68,34 +68,44 @@ def draw(target: Target, panels: Sequence[Drawn], stem: Path) -> list[Path]:
 
 
 def curves_so_far(
-    methods: Sequence[str], drawn: Mapping[str, Curve], finals: Mapping[str, float], labels: int
+    panels: Mapping[str, Sequence[str]], drawn: Mapping[str, Curve], finals: Mapping[str, float], labels: int
 ) -> Figure:
     """Curves of methods that need not end at the same number of labels, and published accuracies at the last one.
 
     Args:
-        methods: all methods, drawn or not, so that each keeps its colour.
+        panels: the methods of each panel, by its title. A method may be in several, and looks the same in all.
         drawn: the curve of each method that has one.
         finals: published accuracies, by method.
         labels: the number of labels that they belong to.
     """
-    looks = choose_line_styles({label: label for label in methods})
+    looks = choose_line_styles({label: label for methods in panels.values() for label in methods})
     with matplotlib.rc_context(STYLE):
-        figure = Figure((8, 4.4), layout="constrained")
-        axes = figure.subplots()
-        for label, curve in drawn.items():
-            look, mean_L, sd_L = looks[label], 100 * curve.mean_L, 100 * curve.sd_L
-            seeds = f"{label} ({curve.seeds} seed{'s' if curve.seeds > 1 else ''})"
-            axes.plot(curve.labelled_L, mean_L, look.dashes, color=look.colour, linewidth=1.4, label=seeds)
-            axes.fill_between(curve.labelled_L, mean_L - sd_L, mean_L + sd_L, color=look.colour, alpha=0.1, linewidth=0)
-        for label, accuracy in finals.items():
-            axes.plot(
-                [labels], [100 * accuracy], "D", color=looks[label].colour, markerfacecolor="white", clip_on=False,
-                zorder=3, label=f"{label}, the authors",
-            )  # fmt: skip
-        axes.set(xlabel="number of labelled examples", ylabel="test accuracy, %", xlim=(0, labels))
-        axes.grid(color="0.9", linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        figure.legend(loc="outside right upper", frameon=False, fontsize="small")
+        figure = Figure((10, 5), layout="constrained")
+        for axes, (title, methods) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
+            for label in methods:
+                colour = looks[label].colour
+                if label in drawn:
+                    curve = drawn[label]
+                    mean_L, sd_L = 100 * curve.mean_L, 100 * curve.sd_L
+                    seeds = f"{label} ({curve.seeds} seed{'s' if curve.seeds > 1 else ''})"
+                    axes.plot(
+                        curve.labelled_L, mean_L, looks[label].dashes, color=colour, linewidth=1.4, label=seeds
+                    )  # fmt: skip
+                    axes.fill_between(
+                        curve.labelled_L, mean_L - sd_L, mean_L + sd_L, color=colour, alpha=0.08, linewidth=0
+                    )  # fmt: skip
+                if label in finals:
+                    axes.plot(
+                        [labels], [100 * finals[label]], "D", color=colour, markerfacecolor="white", clip_on=False,
+                        zorder=3,
+                    )  # fmt: skip
+            axes.plot([], [], "D", color="0.4", markerfacecolor="white", label="the authors, same colours")
+            axes.set_title(title)
+            axes.set(xlabel="number of labelled examples", xlim=(0, labels))
+            axes.grid(color="0.9", linewidth=0.6)
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.legend(loc="lower right", frameon=False, fontsize="small")
+        figure.axes[0].set_ylabel("test accuracy, %")
     return figure
 
 

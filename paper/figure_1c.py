@@ -46,6 +46,8 @@ AUTHORS = {
     "batchbald": Published("BatchBALD", 0.775),
     "bald": Published("BALD", 0.773),
 }
+# Methods of the paper that are drawn beside the others too.
+REFERENCES = ("random", "power-lbb-released")
 # In the authors' picture, LBB is below random until about this many labels.
 CROSSING = 185
 
@@ -99,8 +101,12 @@ def write_files(runs: Sequence[RunRecord], config: Config, docs: Path) -> tuple[
     labels = _labels(config)
     drawn = {curve.label: curve for label in labels for curve in _curve(runs, label)}
     finals = {label: value.final for label, value in AUTHORS.items()}
+    panels = {
+        "methods of the paper": [label for label in labels if label in AUTHORS],
+        "other methods": [label for label in labels if label in REFERENCES or label in drawn.keys() - AUTHORS.keys()],
+    }
     content = io.BytesIO()
-    curves_so_far(labels, drawn, finals, config.acquisition.labels).savefig(content, format="png", dpi=150)
+    curves_so_far(panels, drawn, finals, config.acquisition.labels).savefig(content, format="png", dpi=150)
     page, picture = docs / f"{NAME}.md", docs / f"{NAME}.png"
     for path, data in ((picture, content.getvalue()), (page, _page(runs, config, drawn).encode())):
         with replacing(path) as file:

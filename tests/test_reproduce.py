@@ -15,7 +15,7 @@ import pytest
 
 from paper import cost, experiments, figure_1c
 from paper.command import main
-from paper.draw import Drawn, draw
+from paper.draw import Drawn, curves_so_far, draw
 from paper.targets import TARGETS, find_targets
 from poolwise.data.specs import find_spec
 from poolwise.errors import FileError, ParameterError
@@ -554,6 +554,23 @@ def test_records_of_unfinished_runs_are_collected_again_and_again(records, call)
     assert call("collect", records / "runs")[0] == 0, "an older state does not replace a newer one"
     assert page.read_text() == text
     assert archive.read_bytes() != before
+
+
+def test_methods_of_the_paper_and_others_have_a_panel_each_and_one_colour_in_both(records, monkeypatch, call):
+    for label in ("random", "bald", "power-lbb-released", "margin", "posterior-coverage"):
+        write_run(records / "runs", label, 0, {20: 0.5, 500: 0.7})
+    figures = []
+    monkeypatch.setattr("paper.draw.curves_so_far", lambda *given: figures.append(curves_so_far(*given)) or figures[-1])
+    assert call("collect", records / "runs")[0] == 0
+    paper, others = figures[0].axes
+    colours = [{line.get_label(): line.get_color() for line in axes.lines if "seed" in line.get_label()}
+               for axes in (paper, others)]  # fmt: skip
+    assert [*colours[0]] == ["random (1 seed)", "power-lbb-released (1 seed)", "bald (1 seed)"]
+    assert [*colours[1]][2:] == ["posterior-coverage (1 seed)", "margin (1 seed)"]
+    assert all(colours[0][label] == colours[1][label] for label in colours[0].keys() & colours[1].keys())
+    assert len(set((colours[0] | colours[1]).values())) == 5
+    diamonds = {line.get_color() for line in paper.lines if line.get_marker() == "D" and len(line.get_xdata())}
+    assert set(colours[0].values()) < diamonds
 
 
 def test_claims_are_judged_by_finished_runs_of_the_same_seeds(records, call):
