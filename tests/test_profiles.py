@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_reports import write_run
 
 from poolwise.reports import write_report
-from poolwise.reports.profiles import Problems, lead, problems, profiles, ratios
+from poolwise.reports.profiles import Problems, areas, problems, profiles, ratios
 
 
 def table(errors, setting=None):
@@ -31,7 +31,9 @@ def test_a_profile_by_hand():
     assert b.share_T[b.tau_T < 1.99].max() == 0.5
     assert b.share_T[-1] == 1
     assert a.area > b.area
-    assert a.area == pytest.approx(0.75, abs=0.01)
+    assert a.area == pytest.approx((1 + 0.5) / 2)
+    assert b.area == pytest.approx((0 + 1) / 2)
+    np.testing.assert_allclose(areas(np.array([[0.1, 0.2], [0.3, 0.2]]), 3), [[1, 0.5], [0.75, 1]])
 
 
 @settings(max_examples=15)
@@ -43,6 +45,7 @@ def test_profiles_against_loops(seed, P, S):
         for tau, share in zip(profile.tau_T[::57], profile.share_T[::57], strict=True):
             count = sum(errors[p, s] / min(errors[p]) <= tau * (1 + 1e-12) for p in range(P))
             assert share == pytest.approx(count / P)
+        assert profile.area == pytest.approx(profile.share_T.mean(), abs=2 / len(profile.tau_T))
         assert np.all(np.diff(profile.share_T) >= 0)
         assert np.all(profile.low_T <= profile.high_T)
         assert 0 <= profile.area_low <= profile.area_high <= 1
@@ -64,19 +67,6 @@ def test_the_band_narrows_with_more_settings_not_with_copies_of_one():
     many = profiles(table(errors))[0]
     few = profiles(table(errors, [0, 1] * 10))[0]
     assert many.area_high - many.area_low < 0.7 * (few.area_high - few.area_low)
-
-
-def test_a_lead_is_judged_problem_by_problem():
-    # b is a little worse than a on every problem, hard or easy: the intervals of the areas overlap, the lead is sure.
-    easy, hard = ([e, 1.05 * e, f * e] for e, f in ((0.1, 3.0), (0.5, 1.1)))
-    errors = np.array([easy, hard] * 6)
-    a, b, c = (next(p for p in profiles(table(errors)) if p.label == label) for label in "abc")
-    ahead, low, high = lead([a], [b])
-    assert ahead == pytest.approx(a.area - b.area)
-    assert 0 < low <= ahead <= high
-    ahead, low, high = lead([b], [a, c])
-    assert ahead == pytest.approx(b.area - a.area)
-    assert high < 0
 
 
 def test_too_little_to_compare_gives_none():

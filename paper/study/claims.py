@@ -1,13 +1,14 @@
 """What the paper claims, and what the records say of it: on the paper's own data, and on other data."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from paper.study.areas import area_above, by_data
 from paper.study.compare import (
     MEASURES,
     Answer,
@@ -20,12 +21,13 @@ from paper.study.compare import (
     dropout,
     in_paper,
     repeated,
+    verdict_alone,
     versus,
 )
 from poolwise.experiments.records import Setting
 from poolwise.reports.numbers import signed
 from poolwise.reports.paired import EQUIVALENT, Difference, interval
-from poolwise.reports.profiles import Problems, lead, problems, profiles
+from poolwise.reports.profiles import Problems, profiles
 
 Finding = Literal["holds", "does not hold", "equivalent", "inconclusive"]
 
@@ -159,18 +161,14 @@ def all_claims() -> Iterator[Claimed]:
     yield Claimed("Ensembles beat MC dropout", ENSEMBLES, DROPOUT, "above", "repeated", repeated)
 
 
-def judged_claims(records: Records, claims: Iterable[Claimed] | None = None) -> list[Tested]:
-    """Test claims on some records: those that have settings there.
+def judged_claims(records: Records) -> list[Tested]:
+    """Test the claims on some records: those that have settings there.
 
     Each column is one question, so p-values are adjusted for the number of claims in it.
-
-    Args:
-        records: the runs.
-        claims: what to test; all claims about accuracies if None.
     """
     compared = {
-        claimed: {measure: _compared(records.where(claimed.wanted), claimed, measure) for measure in MEASURES}
-        for claimed in (all_claims() if claims is None else claims)
+        claimed: {measure: comparison(records.where(claimed.wanted), claimed, measure) for measure in MEASURES}
+        for claimed in all_claims()
     }
     kept = {claimed: found for claimed, found in compared.items() if found["curve"].each}
     cells: dict[Claimed, dict[tuple[Measure, Unit], Cell]] = {claimed: {} for claimed in kept}
@@ -178,7 +176,7 @@ def judged_claims(records: Records, claims: Iterable[Claimed] | None = None) -> 
         differences = {claimed: found[measure].over(unit) for claimed, found in kept.items()}
         answers = answered({claimed: found for claimed, found in differences.items() if claimed.kind != "close"})
         for claimed, found in differences.items():
-            answer = answers.get(claimed, Answer(found, found.verdict, math.nan))
+            answer = answers.get(claimed, Answer(found, verdict_alone(found), math.nan))
             cells[claimed][measure, unit] = Cell(_finding(claimed, answer), found, answer.p_value)
     return [
         Tested(claimed, cells[claimed], len(found["curve"].each), found["curve"].ahead)
@@ -186,7 +184,8 @@ def judged_claims(records: Records, claims: Iterable[Claimed] | None = None) -> 
     ]
 
 
-def _compared(records: Records, claimed: Claimed, measure: Measure) -> Comparison:
+def comparison(records: Records, claimed: Claimed, measure: Measure) -> Comparison:
+    """The two that a claim is about, in the settings of some records that have both."""
     if claimed.first == ENSEMBLES:
         return _twins(records, measure)
     return versus(records, claimed.first, claimed.second, measure)
@@ -285,27 +284,21 @@ def _faster(where: str, records: Records) -> Other:
     return Other(SPEED, where, _TENS, _judge(low, high, TENS), numbers)
 
 
-def by_data(records: Records) -> Problems:
-    """The problems of performance profiles, to be drawn again by data set."""
-    table = problems(records.groups.values())
-    comparable = [setting.data for setting, group in records.groups.items() if group.labelled]
-    numbers = {data: number for number, data in enumerate(sorted(set(comparable)))}
-    data_P = np.array([numbers[comparable[setting]] for setting in table.setting_P], np.int64)
-    return Problems(table.labels, table.errors_P_S, data_P)
-
-
 def _leaders(records: Records, scope: str) -> Other:
     table = by_data(records)
     kept = [table.labels.index(label) for label in PAPER]
-    found = profiles(Problems(PAPER, table.errors_P_S[:, kept], table.setting_P))
+    table = Problems(PAPER, table.errors_P_S[:, kept], table.setting_P)
+    found = profiles(table)  # the largest area first
     order = ", ".join(f"{p.label} {p.area:.3f} [{p.area_low:.3f}, {p.area_high:.3f}]" for p in found)
-    leaders = [p for p in found if p.label in ("power-lbb", "power-bald")]
-    ahead, low, high = lead(leaders, [p for p in found if p not in leaders])
+    leaders = [p.label for p in found if p.label in ("power-lbb", "power-bald")]
+    other = next(p.label for p in found if p.label not in leaders)
+    tau = float(found[0].tau_T[-1])
+    ahead = area_above(table, leaders[-1], other, tau)
     return Other(
         "PLBB and PBALD lead the performance profiles of the paper's six algorithms",
         scope,
         "area",
-        _judge(low, high, 0.0),
-        f"the second leads the best other by {ahead:.3f} [{low:.3f}, {high:.3f}]; "
-        f"τ from 1 to {found[0].tau_T[-1]:.2f}; {order}",
+        _judge(ahead.low, ahead.high, 0.0),
+        f"over the data sets, the second leads the best other ({other}) by {ahead.mean:.3f} [{ahead.low:.3f}, "
+        f"{ahead.high:.3f}]; τ from 1 to {tau:.2f}; areas over all settings: {order}",
     )

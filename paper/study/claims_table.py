@@ -1,38 +1,31 @@
 """Claims of the paper and their tests as a table."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import isnan
 
 from paper.study.claims import COLUMNS, Cell, Tested, spelled
-from paper.study.compare import Measure, Unit
 from paper.study.markdown import table
-from poolwise.reports.numbers import UNKNOWN
 
 
-def claims_table(claims: Iterable[Tested], columns: Sequence[tuple[Measure, Unit]] = COLUMNS) -> str:
-    """A row for each claim.
-
-    Args:
-        claims: with their tests.
-        columns: which tests to show.
-    """
-    head = ("claim", "settings", "tested", *(f"{measure}, by {unit[:-1]}" for measure, unit in columns), "ahead")
-    return table(head, (_row(tested, columns) for tested in claims))
+def claims_table(claims: Iterable[Tested]) -> str:
+    """A row for each claim."""
+    head = ("claim", "settings", "tested", *(f"{measure}, by {unit[:-1]}" for measure, unit in COLUMNS), "ahead")
+    return table(head, map(_row, claims))
 
 
-def _row(tested: Tested, columns: Sequence[tuple[Measure, Unit]]) -> tuple[str, ...]:
+def _row(tested: Tested) -> tuple[str, ...]:
     claimed = tested.claimed
-    cells = (_cell(tested.cells[column]) for column in columns)
+    cells = (_cell(tested.cells[column]) for column in COLUMNS)
     tail = f"{tested.ahead} of {tested.settings}"
     return claimed.text, claimed.where, f"`{claimed.first} − {claimed.second}`", *cells, tail
 
 
 def _cell(cell: Cell) -> str:
-    p = "" if isnan(cell.p_value) else f", p {_p_value(cell.p_value)}"
-    return f"**{cell.finding}** {spelled(cell.found)}{p}"
+    return f"**{cell.finding}** {spelled(cell.found)}{adjusted(cell.p_value)}"
 
 
-def _p_value(p: float) -> str:
-    if isnan(p):
-        return UNKNOWN
-    return f"{p:.2g}" if p >= 0.001 else "< 0.001"
+def adjusted(p_value: float) -> str:
+    """A p-value as it stands after a difference; nothing if there is none."""
+    if isnan(p_value):
+        return ""
+    return f", p {p_value:.2g}" if p_value >= 0.001 else ", p < 0.001"

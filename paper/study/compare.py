@@ -162,6 +162,12 @@ def compare(pairs: Mapping[Setting, tuple[dict[int, float], dict[int, float]]]) 
     return Comparison({setting: difference(*pair) for setting, pair in pairs.items()})
 
 
+def saved_over_data(records: Records, labels: Iterable[str]) -> dict[str, Difference]:
+    """The share of labels that methods save against random, over the data sets; the most first."""
+    found = {label: over(by_data_set(saved(records, label)).values()) for label in labels if label != RANDOM}
+    return dict(sorted(found.items(), key=lambda item: -item[1].mean))
+
+
 def saved(records: Records, label: str) -> dict[Setting, float]:
     """The share of labels that a method saves against random, in each setting."""
     return {setting: saving_in(group, label).share for setting, group in records.groups.items()}
@@ -170,6 +176,19 @@ def saved(records: Records, label: str) -> dict[Setting, float]:
 def never_reached(records: Records, label: str) -> int:
     """In how many settings a method never reaches the accuracy that random ends with."""
     return sum(not saving_in(group, label).reached for group in records.groups.values())
+
+
+# Fewer data sets or settings may lie close to each other by chance, and their interval then says too much.
+ENOUGH = 6
+
+
+def verdict_alone(found: Difference) -> Verdict:
+    """The verdict of an interval over data sets or settings, as the only one that is asked about.
+
+    Without an interval it is inconclusive, and `"equivalent"` needs `ENOUGH` data sets or settings.
+    """
+    unsure = found.verdict == "no verdict" or (found.verdict == "equivalent" and found.seeds < ENOUGH)
+    return "inconclusive" if unsure else found.verdict
 
 
 class Answer(NamedTuple):
@@ -189,15 +208,15 @@ class Answer(NamedTuple):
 def answered(family: Mapping[Name, Difference]) -> dict[Name, Answer]:
     """All differences that one question asks about, with p-values adjusted for their number (Holm 1979).
 
-    A difference without an interval, from fewer than two data sets or settings, is inconclusive.
+    A difference without an interval, from fewer than two data sets or settings, is inconclusive. That two are
+    equivalent is not corrected: it is said of small differences, and with few data sets not at all.
     """
     adjusted = holm([found.p_value for found in family.values()])
     made = {}
     for (name, found), p in zip(family.items(), adjusted, strict=True):
-        verdict = found.verdict
-        if verdict == "no verdict" or (verdict in ("better", "worse") and p >= 1 - CONFIDENCE):
-            verdict = "inconclusive"
-        made[name] = Answer(found, verdict, p)
+        verdict = verdict_alone(found)
+        unsure = verdict in ("better", "worse") and p >= 1 - CONFIDENCE
+        made[name] = Answer(found, "inconclusive" if unsure else verdict, p)
     return made
 
 

@@ -16,7 +16,7 @@ RULE = "mutual-herding"
 TAILS = {"mnist": 50, "letter": 20}
 """The imbalance of the files of paper/configs/tail."""
 FURTHER = ("badge", "falcun", "lcmd", "typiclust", "typiclust-then-margin", "drop-query")
-"""Rivals that the plan of judging does not name."""
+"""Rivals that an amendment to the plan of judging names."""
 
 
 def further_rivals(records: Records) -> str:
@@ -29,17 +29,18 @@ def further_rivals(records: Records) -> str:
     if len(kept.data_sets) < 3:
         return ""
     names = [name.removesuffix(".npz") for name in kept.data_sets]
+    said = in_words(kept, RULE, FURTHER)
     return "\n\n".join(
         [
             "## Further rivals",
-            f"Rules that the plan does not name, at the middle budget: {len(kept.groups)} settings of "
+            f"Rules of an amendment to the plan, at the middle budget: {len(kept.groups)} settings of "
             f"{len(kept.data_sets)} data sets ({listed(names)}), {seeds_of(kept)[1]} per setting, paired with the runs "
             "above. `badge` gets the networks' features; `typiclust`, `typiclust-then-margin` and `drop-query` get the "
             "fixed ones; `falcun` and `lcmd` take predictions. Some runs of those three that get fixed features are "
             "older than the present k-means. Its clusters are others, but as tight where both were tried.",
             standing_table(Standing(kept)),
             rivals_table(kept, RULE, FURTHER),
-            f"By labels saved, {in_words(kept, RULE, FURTHER)}.",
+            f"By labels saved, {said['labels saved, %']}; over the curve, {said['curve']}; at the end, {said['end']}.",
         ]
     )
 

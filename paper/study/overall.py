@@ -3,18 +3,19 @@
 from collections.abc import Mapping, Sequence
 from statistics import mean, median
 
-from paper.study.claims import by_data, spelled
+from paper.study.areas import by_data
+from paper.study.claims import spelled
 from paper.study.compare import (
+    ENOUGH,
     RANDOM,
     Answer,
     Measure,
     Records,
     against_random,
-    by_data_set,
+    answered,
     icc,
     never_reached,
-    over,
-    saved,
+    saved_over_data,
     versus,
     wins,
 )
@@ -32,7 +33,7 @@ class Standing:
 
     Attributes:
         records: the runs.
-        saved: share of labels saved, mean over the data sets, by method; the most first.
+        saved: share of labels saved over the data sets, by method; the most first.
         answers: accuracy above random over the data sets, by what was measured and method.
         by_setting: accuracy over the curve above random, over the settings, by method.
         profiles: performance profiles, drawn again by data set.
@@ -40,9 +41,7 @@ class Standing:
 
     def __init__(self, records: Records) -> None:
         self.records = records
-        others = [label for label in records.labels if label != RANDOM]
-        found = {label: over(by_data_set(saved(records, label)).values()) for label in others}
-        self.saved: dict[str, Difference] = dict(sorted(found.items(), key=lambda item: -item[1].mean))
+        self.saved: dict[str, Answer] = answered(saved_over_data(records, records.labels))
         self.answers: dict[Measure, dict[str, Answer]] = {
             "curve": against_random(records), "end": against_random(records, "end")
         }  # fmt: skip
@@ -71,8 +70,9 @@ def summary(standing: Standing) -> str:
     sentences = [
         f"{len(records.labels)} methods on {len(records.groups)} settings of {len(records.data_sets)} data sets "
         f"({listed(records.data_sets)}), {seeds} seeds each: {runs:,} runs.",
-        "Labels saved against random, mean over the data sets: "
-        + listed([f"`{label}` {_percent(found)}" for label, found in best]) + ".",
+        "Labels saved against random, in percent, mean over the data sets: "
+        + listed([f"`{label}` {_percent(answer.found)}" for label, answer in best]) + ". These intervals are not "
+        f"corrected. After correction for all methods, {standing.named(standing.saved)}.",
     ]  # fmt: skip
     sentences += [
         "Verdicts on accuracy over the learning curve, compared with random: if data sets are counted, "
@@ -87,13 +87,13 @@ def standing_table(standing: Standing) -> str:
     records = standing.records
     area = {profile.label: profile for profile in standing.profiles}
     rows: list[tuple[str, ...]] = []
-    for label, found in standing.saved.items():
+    for label, answer in standing.saved.items():
         each = versus(records, label, RANDOM)
         unclear = each.count("inconclusive", "equivalent", "no verdict")
         rows.append(
             (
                 f"`{label}`",
-                _percent(found),
+                f"**{answer.verdict}** {_percent(answer.found)}",
                 f"{never_reached(records, label)} of {len(records.groups)}",
                 _answer(standing.answers["curve"][label]),
                 _answer(standing.answers["end"][label]),
@@ -128,17 +128,18 @@ def reading(standing: Standing) -> str:
     return (
         "*Labels saved* compares how many labels the method and random need for the accuracy that random ends with; "
         "25 is a quarter fewer. The initial labels count. Curves are means over the seeds, made monotone by isotonic "
-        "regression. A method that never reaches that accuracy is compared at the accuracy where it ends. Its number "
-        "is then negative: the share that random saves. *Curve* and *end* are accuracies above random in percentage "
-        "points, averaged over the learning curve and at its end.\n\n"
+        "regression. A method that never reaches that accuracy is compared at the accuracy where it ends itself. If "
+        "random needs fewer labels, the number is negative: the share that random saves. *Curve* and *end* are "
+        "accuracies above random in percentage points: averaged over the numbers of labels from the first to the last, "
+        "with straight lines between the measurements, and at the last. *Never reached* counts settings.\n\n"
         "*By data set* is the stronger evidence. Settings are averaged within a data set, and brackets are 95 % "
         "intervals (Student's t) over the data sets. Copies of a data set count as the same data set. Settings of one "
         f"data set are alike, so intervals by setting are too narrow.{middle}\n\n"
-        "*Verdicts*: a method is **better** or **worse** if its difference is significant at the 5 % level after "
-        "Holm's correction (1979) for all methods of the column. It is **equivalent** if the interval is within ±0.5 "
-        "point. Otherwise it is **inconclusive**: these runs cannot tell. Intervals are not corrected, so one may "
-        "exclude 0 although the verdict is inconclusive. In a single setting the interval is over the seeds, and "
-        "nothing is corrected.\n\n"
+        f"*Verdicts*: a method is **equivalent** if the interval is within ±0.5 point, over {ENOUGH} data sets or "
+        "settings at least. Otherwise it is **better** or **worse** if its difference is significant at the 5 % level "
+        "after Holm's correction (1979) for all methods of the column, and **inconclusive** if not: these runs cannot "
+        "tell. Intervals are not corrected, so one may exclude 0 although the verdict is inconclusive. In a single "
+        "setting the interval is over the seeds, and nothing is corrected.\n\n"
         "*Area*: a performance profile shows, for each τ, the share of problems on which the final error rate of a "
         "method is at most τ times that of the best method (Dolan and Moré 2002, as in the paper's appendix). A "
         "problem is one seed of a setting. The area is the mean of that share over τ from 1 to "
@@ -177,9 +178,8 @@ def _seconds(records: Records, label: str) -> str:
 
 def conditions_table(records: Records, parts: Mapping[str, Records]) -> str:
     """Labels saved by condition, averaged over the data sets of each; the best of a column is bold."""
-    others = [label for label in records.labels if label != RANDOM]
     columns = {
-        name: {label: over(by_data_set(saved(part, label)).values()).mean for label in others}
+        name: {label: found.mean for label, found in saved_over_data(part, records.labels).items()}
         for name, part in parts.items()
         if part.groups
     }

@@ -5,7 +5,7 @@ performance ratio is r(p, s) = t(p, s) / min_s t(p, s), and the profile ρ(τ, s
 at most τ times as bad as the best.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,10 +30,9 @@ class Profile:
         share_T: `[T]` share of the problems on which the method is at most this many times as bad as the best.
         low_T: `[T]` lower end of the bootstrap band.
         high_T: `[T]` upper end.
-        area: mean of the share over the ratios, between 0 and 1: the profile in one number.
+        area: mean of the share over all ratios in between, from 0 to 1: the profile in one number.
         area_low: lower end of its bootstrap interval.
         area_high: upper end.
-        area_D: `[D]` the area on each bootstrap draw, which is the same problems for every method.
     """
 
     label: str
@@ -44,7 +43,6 @@ class Profile:
     area: float
     area_low: float
     area_high: float
-    area_D: Array
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,16 @@ def ratios(errors_P_S: Array) -> Array:
         return np.where(errors_P_S == best_P_1, 1.0, errors_P_S / best_P_1)
 
 
+def areas(errors_P_S: Array, largest: float) -> Array:
+    """`[P, S]` areas below the profile of each problem alone; the mean over the problems is the area of a method's profile.
+
+    Args:
+        errors_P_S: `[P, S]` error rates.
+        largest: the ratio up to which profiles are looked at, above 1.
+    """
+    return np.clip((largest - ratios(errors_P_S)) / (largest - 1), 0, 1)
+
+
 def profiles(table: Problems) -> list[Profile]:
     """The profile of every method, the largest area first; none for fewer than two methods or problems."""
     if len(table.labels) < 2 or len(table.errors_P_S) < 2:
@@ -94,11 +102,12 @@ def profiles(table: Problems) -> list[Profile]:
     tau_T = np.linspace(1, max(float(finite.max()), 1.01), _POINTS)
     within_P_S_T = ratio_P_S[:, :, None] <= tau_T * (1 + 1e-12)
     share_S_T = within_P_S_T.mean(0)
-    draws_D_S_T = np.stack([within_P_S_T[drawn].mean(0) for drawn in _draws(table.setting_P)])
+    draws = _draws(table.setting_P)
+    draws_D_S_T = np.stack([within_P_S_T[drawn].mean(0) for drawn in draws])
     ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
     low_S_T, high_S_T = np.quantile(draws_D_S_T, ends, axis=0)
-    area_D_S = draws_D_S_T.mean(2)
-    low_S, high_S = np.quantile(area_D_S, ends, axis=0)
+    area_P_S = areas(table.errors_P_S, float(tau_T[-1]))
+    low_S, high_S = np.quantile([area_P_S[drawn].mean(0) for drawn in draws], ends, axis=0)
     found = [
         Profile(
             label,
@@ -106,24 +115,13 @@ def profiles(table: Problems) -> list[Profile]:
             share_S_T[s],
             low_S_T[s],
             high_S_T[s],
-            float(share_S_T[s].mean()),
+            float(area_P_S[:, s].mean()),
             float(low_S[s]),
             float(high_S[s]),
-            area_D_S[:, s],
         )
         for s, label in enumerate(table.labels)
     ]
     return sorted(found, key=lambda profile: -profile.area)
-
-
-def lead(first: Sequence[Profile], others: Sequence[Profile]) -> tuple[float, float, float]:
-    """How far the smallest area of some methods is above the largest of others, with its bootstrap interval.
-
-    Areas are compared draw by draw, so what all methods find hard does not widen the interval.
-    """
-    lead_D = np.min([p.area_D for p in first], 0) - np.max([p.area_D for p in others], 0)
-    low, high = np.quantile(lead_D, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return min(p.area for p in first) - max(p.area for p in others), float(low), float(high)
 
 
 def _draws(setting_P: Array) -> list[Array]:
