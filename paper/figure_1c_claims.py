@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from poolwise.experiments.records import RunRecord
+from poolwise.reports.comparable import Comparable
 from poolwise.reports.numbers import signed
 from poolwise.reports.paired import CONFIDENCE, Difference, difference, holm
+from poolwise.reports.tables import areas, finals
 
 
 class Question(NamedTuple):
@@ -56,8 +56,9 @@ def section(runs: Sequence[RunRecord]) -> str:
         [
             "## What the runs say",
             "Differences in accuracy between two methods, in points, from finished runs of the same seed: the mean "
-            f"over all counts of labels, and at the last ({sure}). The verdict is of the mean over the curve, "
-            f"corrected for the number of rows in its table (Holm), and needs {ENOUGH} seeds.",
+            "over the curve, with straight lines between the counts of labels, and at the last count "
+            f"({sure}). The verdict is of the mean over the curve. It needs {ENOUGH} seeds, and is corrected for the "
+            "number of rows in its table that have them (Holm).",
             "What the paper says of this figure, by its text or its caption:",
             _table(finished, PAPER),
             "Other questions:",
@@ -73,7 +74,7 @@ def claims_table(runs: Sequence[RunRecord]) -> str:
 
 def _table(runs: Sequence[RunRecord], questions: Sequence[Question]) -> str:
     found = [_compare(runs, question) for question in questions]
-    adjusted = holm([curve.p_value for curve, _ in found])
+    adjusted = holm([curve.p_value if curve.seeds >= ENOUGH else math.nan for curve, _ in found])
     claimed = questions is PAPER
     rows = [
         f"| {question.text} | {curve.seeds} | {_points(curve)} | {_points(end)} | {_verdict(curve, p, claimed)} |"
@@ -86,8 +87,9 @@ def _compare(runs: Sequence[RunRecord], question: Question) -> tuple[Difference,
     """The difference over the curve, and at the end."""
 
     def values(label: str, last: bool) -> dict[int, float]:
-        chosen = {run.seed: [entry.metrics["accuracy"] for entry in run.rounds] for run in runs if run.label == label}
-        return {seed: curve[-1] if last else float(np.mean(curve)) for seed, curve in chosen.items()}
+        group = Comparable(tuple(run for run in runs if run.label == label))
+        curves = group.values(label, "accuracy") if group.runs else {}
+        return finals(curves) if last else areas(group, curves)
 
     curve, end = (difference(values(question.first, last), values(question.second, last)) for last in (False, True))
     return curve, end

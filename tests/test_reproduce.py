@@ -548,7 +548,7 @@ def test_records_of_unfinished_runs_are_collected_again_and_again(records, call)
     text = page.read_text()
     assert "| `random` | random | 2 of 5 | 75.0 ± 7.1 | 79.7 | −4.7 |" in text
     assert "| `lbb-released` | LBB | 1 of 5 | 82.0 | 81.3 | +0.7 |" in text
-    assert "| LBB as released, against random | 1 | +2.7 | +2.0 | one seed: no verdict |" in text
+    assert "| LBB as released, against random | 1 | +4.2 | +2.0 | one seed: no verdict |" in text
     assert "| LBB is better than BALD | 0 | – | – | not run |" in text
 
     assert call("collect", records / "runs")[0] == 0, "an older state does not replace a newer one"

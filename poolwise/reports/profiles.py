@@ -84,7 +84,7 @@ def ratios(errors_P_S: Array) -> Array:
 
 
 def areas(errors_P_S: Array, largest: float) -> Array:
-    """`[P, S]` areas below the profile of each problem alone; the mean over the problems is the area of a method's profile.
+    """`[P, S]` areas below the profile of each problem alone; their mean is that of a whole profile.
 
     Args:
         errors_P_S: `[P, S]` error rates.
