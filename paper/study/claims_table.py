@@ -28,4 +28,4 @@ def adjusted(p_value: float) -> str:
     """A p-value as it stands after a difference; nothing if there is none."""
     if isnan(p_value):
         return ""
-    return f", p {p_value:.2g}" if p_value >= 0.001 else ", p < 0.001"
+    return f", p {p_value:.3g}" if p_value >= 0.001 else ", p < 0.001"

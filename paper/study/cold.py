@@ -56,8 +56,8 @@ def cold_start(records: Records) -> str:
             "Points of accuracy above a random first batch, with 95 % intervals over the data sets. Columns that name "
             "no size are means over all sizes, each of which counts the same. Verdicts are corrected for the number of "
             "methods in a column. In a single data set the interval is over the seeds, and nothing is corrected. The "
-            "share of classes is a mean over the data sets. Texts and images were parted from tables after the first "
-            "results had been seen.",
+            "share of classes is of those that any first batch of a data set has, and a mean over the data sets. "
+            "Texts and images were parted from tables after the first results had been seen.",
             verdict(records),
             "### The first batch by data set",
             _each(records, order),

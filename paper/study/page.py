@@ -11,7 +11,7 @@ from paper.study.archives import Archives
 from paper.study.claims import SCOPES, RunTimes, judged_claims, other_claims
 from paper.study.claims_table import claims_table
 from paper.study.cold import cold_start
-from paper.study.compare import RANDOM, Records, dropout, in_paper, repeated, texts, versus
+from paper.study.compare import ENOUGH, RANDOM, Records, dropout, in_paper, repeated, texts, versus
 from paper.study.copies import exact_copies
 from paper.study.figures import curve_figure, map_figure, profile_figure
 from paper.study.files import Done, in_words
@@ -97,7 +97,22 @@ def _summary(standing: Standing) -> str:
         "and pools have 5,000 examples. With large networks and pools, the ranking may differ. With 47 or more "
         "classes, `batchbald` and `epig` choose from a random fifth of the pool in each round, to save time."
     )
-    return f"{summary(standing)}\n\n{note}"
+    return f"{summary(standing)}\n\n{note} {_lengths(standing.records)}"
+
+
+def _lengths(records: Records) -> str:
+    """How far the curves go, by batch size."""
+    ends: dict[int, set[int]] = {}
+    for setting, group in records.groups.items():
+        ends.setdefault(setting.batch_size, set()).add(group.labelled[-1])
+    said = [
+        f"{' to '.join(map(str, sorted({min(found), max(found)})))} with batches of {size}"
+        for size, found in sorted(ends.items())
+    ]
+    return (
+        f"The curves here are short. Labels at their ends: {listed(said)}. Longer ones are in the sections on judging, "
+        "and in [Figure 1 (c)](figure-1c.md), which goes to 500 labels in batches of 10."
+    )
 
 
 def _overall(standing: Standing) -> str:
@@ -105,7 +120,8 @@ def _overall(standing: Standing) -> str:
         f"## All settings together\n\n{standing_table(standing)}\n\n{reading(standing)}\n\n"
         "![Performance profiles](results/profiles.png)\n\n"
         "![Difference from random by setting](results/differences.png)\n\n"
-        "Points above random in each setting; bold where the interval over the seeds excludes 0 and half a point.\n\n"
+        "Points above random in each setting; bold where the seeds say better or worse: "
+        "the interval leaves out 0, and is not within half a point.\n\n"
         "![Learning curves](results/curves.png)\n\n"
         "### Method against method\n\n"
         "Each cell counts where the method of the row has a higher mean over the curve than the method of the column: "
@@ -122,11 +138,13 @@ def _claims(archives: Archives, times: RunTimes, large: Sequence[RunRecord]) -> 
         "formula as printed (every pair counted twice). `lbb-released` and `power-lbb-released` are what the authors' "
         "program computes (exponent 5). `power-bald` has exponent 1.",
         "A claim *holds* or *does not hold* if the difference is significant at the 5 % level after Holm's correction "
-        "(1979) for all claims of the column. It is *equivalent* if the interval is within ±0.5 point, whatever the "
-        "claim says, and *inconclusive* otherwise. A claim that two methods are close holds if the interval is within "
-        "±0.5 point, and does not hold if it is outside. Findings by data set are the stronger evidence; findings by "
-        "setting alone are weaker. Numbers come from `paper/records/quick.csv.gz`, and times of the paper's pool from "
-        "[run-time.md](run-time.md).",
+        "(1979) for all claims of the column that have an interval, but those of closeness. It is *equivalent* if the "
+        f"interval is within ±0.5 point, over {ENOUGH} data sets or settings at least, whatever the claim says, and "
+        "*inconclusive* otherwise. A claim that two methods are close holds if it is equivalent, and does not hold if "
+        "the interval is outside ±0.5 point; nothing is corrected there. Findings by data set are the stronger "
+        "evidence, but few data sets and many claims can hardly show anything: there, inconclusive says little. "
+        "Findings by setting alone are weaker. Numbers come from `paper/records/quick.csv.gz`, and times of the "
+        "paper's pool from [run-time.md](run-time.md).",
         "Two more readings have no row here. The printed formula counts every pair twice. If each is counted once, it "
         "is 2-BALD, a member of the k-BALD family (Kirsch 2023, *Speeding Up BatchBALD*): `lbb` with "
         '`redundancy="sum"` and `pairs="unordered"`, which is among the ablations below. The other is the paper\'s '
