@@ -12,6 +12,7 @@ from poolwise.errors import MissingInputError
 from poolwise.experiments import Config
 from poolwise.experiments.grid import Show
 from poolwise.experiments.records import RunRecord
+from poolwise.reports.verdicts import counted
 from poolwise.storage import make_folder
 
 FOLDER = "results"
@@ -65,7 +66,8 @@ class Reproduction:
         left = dict.fromkeys(panel.title for panel in target.panels if panel.experiment(scale) is None)
         without = f"; {', '.join(left)}: only with --scale paper" if left else ""
         self.say(
-            f"{target.name}: {target.title}; {len(configs)} experiments, {cost.runs(configs.values())} runs{without}"
+            f"{target.name}: {target.title}; {counted(len(configs), 'experiment')}, "
+            f"{counted(cost.runs(configs.values()), 'run')}{without}"
         )
         if self.records is None:
             for number, (name, config) in enumerate(configs.items(), 1):
