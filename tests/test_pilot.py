@@ -1,7 +1,6 @@
-"""A pilot on a user's own data, and advice from what the study measured."""
+"""A pilot on a user's own data."""
 
 import csv
-import math
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from poolwise import errors
 from poolwise.experiments.build import split
 from poolwise.experiments.pilot import pilot_config
 from poolwise.experiments.records import Setting
-from poolwise.reports.advice import Row, advise, evidence
 from poolwise.reports.pilot import answers, conclusion
 
 WORDS = {"sport": "goal team match score league", "money": "bank stock price market loan"}
@@ -111,75 +109,3 @@ def test_what_is_worse_or_alike_is_labelled_at_random():
 def test_nothing_is_said_without_random():
     assert answers(runs_of("mine", {"margin": 0.5})) == []
     assert "Nothing to compare" in conclusion([])
-
-
-# Advice
-
-
-def row(method, saved=0.1, features="network", condition="all", low=-0.1, high=0.3, verdict="inconclusive", worse=0):
-    return Row(features, condition, method, saved, low, high, verdict, 4, 8, worse, 0.1)
-
-
-def test_the_method_that_saved_most_is_advised_if_its_inputs_are_there():
-    known = [row("margin", 0.1), row("uherding", 0.4), row("posterior-coverage", 0.2), row("bald", -0.2)]
-    assert advise(1000, 5, 10, 5, known=known).method == "posterior-coverage"
-    assert advise(1000, 5, 10, 5, features=True, known=known).method == "uherding"
-    assert advise(1000, 5, 10, 1, known=known).method == "margin"
-    assert advise(1000, 5, 10, 5, known=[row("bald", -0.2)]).method == "random"
-
-
-def test_advice_is_from_conditions_like_these():
-    known = [
-        row("margin", 0.1), row("badge", 0.2, condition="large batches"),
-        row("entropy", 0.3, condition="small batches"),
-        row("margin", 0.5, condition="many classes"), row("typiclust", 0.6, "fixed"),
-    ]  # fmt: skip
-    assert advise(1000, 5, 50, 5, known=known).method == "badge"
-    assert advise(1000, 5, 10, 5, known=known).method == "entropy"
-    assert advise(1000, 50, 10, 5, known=known).method == "margin"
-    assert advise(1000, 5, 10, 5, features=True, known=known).method == "typiclust"
-    alone = row("bald", 0.9, condition="many classes")._replace(data_sets=2)  # hardly evidence
-    assert advise(1000, 50, 10, 5, known=[row("margin", 0.1), alone]).method == "margin"
-
-
-def test_advice_names_what_cannot_be_told_from_it_and_where_it_lost():
-    known = [row("margin", 0.3, low=0.2, high=0.4, worse=2), row("badge", 0.25), row("bald", -0.3, low=-0.5, high=0.1)]
-    made = advise(1_000_000, 5, 10, 5, known=known)
-    said = " ".join(made.lines())
-    assert [rival.method for rival in made.rivals] == ["badge"]
-    assert "worse than random in 2 of 8 settings" in said
-    assert "much smaller than 1,000,000" in said
-    assert "no labels yet" in said
-
-
-def test_a_batch_larger_than_the_pool_is_an_error():
-    with pytest.raises(errors.ParameterError, match="at most the number of points, 20"):
-        advise(20, 2, 30, 5)
-
-
-def test_the_evidence_of_the_package_can_be_read_and_is_finite():
-    rows = evidence()
-    assert {"all", "small batches", "large batches"} <= {found.condition for found in rows}
-    assert all(math.isfinite(found.saved) and -1 < found.saved < 1 for found in rows)
-    assert {"network", "fixed"} == {found.features for found in rows}
-
-
-def test_the_command_advises(run):
-    out = run("advise", "-n", "50000", "-c", "10", "-b", "50").out
-    assert out.startswith("Use ")
-    assert "Why: in the study" in out
-
-
-@pytest.mark.parametrize(
-    ("verdict", "said"),
-    [
-        ("better", "was better than random's."),
-        ("worse", "was worse than random's."),
-        ("equivalent", "was equivalent to random's."),
-        ("inconclusive", "cannot be told from random's."),
-    ],
-)
-def test_advice_says_what_was_saved_and_whether_accuracies_agree(verdict, said):
-    line = advise(1000, 5, 10, 5, known=[row("margin", 0.25, low=0.1, high=0.4, verdict=verdict)]).lines()[1]
-    assert "it saved the most labels, 25 % [10, 40] of those that random needs" in line
-    assert line.endswith(f"Its accuracy over the learning curve {said}")

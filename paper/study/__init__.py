@@ -49,7 +49,9 @@ def make_page() -> Path:
     from paper.study.page import write_page  # needs Matplotlib
 
     archives = read_archives(must_exist(RECORDS))
-    write_evidence(archives.quick, with_rivals(archives.judging), Path(poolwise.reports.__file__).parent / EVIDENCE)
+    path = Path(poolwise.reports.__file__).parent / EVIDENCE
+    fixed = with_rivals(archives.judging)
+    write_evidence(archives.quick, fixed, path, ablation=archives.ablation, first=archives.cold_start)
     files = {
         folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives.all)
         for folder in FOLDERS

@@ -93,13 +93,17 @@ def advise(
         int, typer.Option("--samples", "-k", min=1, help="K, posterior samples: networks, or dropout masks.")
     ] = 5,
     features: Annotated[
-        bool, typer.Option("--features", help="There are fixed features, such as those of a pretrained encoder.")
+        bool,
+        typer.Option(
+            "--features", help="There are fixed features: those of a pretrained encoder, or a table's columns."
+        ),
     ] = False,
-    labels: Annotated[int, typer.Option(min=0, help="How many labels there are already.")] = 0,
+    labels: Annotated[int, typer.Option(min=0, help="How many of the examples are labelled already.")] = 0,
 ) -> None:
     """Recommend a method, from what the study measured.
 
-    It says which method saved the most labels in settings like yours, and which were not clearly worse.
+    It gives the call, what the method saved in the settings most like yours, which others cannot be told from it, what
+    limits the advice, and where its numbers are from.
 
     Examples:
 

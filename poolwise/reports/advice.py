@@ -1,29 +1,47 @@
-"""Which method to use, from what the study measured: `evidence.json`, which `python -m paper study page` writes.
+"""Which method to use, from what the study measured: see `evidence`.
 
-Nothing here is written by hand about any method: a method is advised because it saved the most labels under conditions
-like the user's, among those whose inputs there are.
+Nothing here is written by hand about how good a method is. A method is advised because it saved the most labels under
+conditions like the user's, among those whose inputs there are. Others are named beside it if a paired test over the
+data sets cannot tell them from it.
 """
 
-import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from poolwise.errors import ParameterError
-from poolwise.reports.numbers import seconds, signed
+from poolwise.reports import advice_words as words
+from poolwise.reports.evidence import (
+    BUDGETS,
+    EVIDENCE,
+    FEW_CLASSES,
+    LARGE_BATCH,
+    SMALL_BATCH,
+    VERY_LARGE,
+    First,
+    Row,
+    Scope,
+    evidence,
+    first_batches,
+)
+from poolwise.reports.paired import CONFIDENCE, Difference, difference, holm
 from poolwise.selection.catalogue import built_in
 from poolwise.selection.registry import find
 
-EVIDENCE = "evidence.json"
-SMALL_BATCH, FEW_CLASSES = 20, 20
-"""Up to these, a batch counts as small and classes as few."""
+__all__ = [
+    "BUDGETS", "EVIDENCE", "FEW_CLASSES", "LARGE_BATCH", "SMALL_BATCH", "VERY_LARGE", "Advice", "Against", "First",
+    "Row", "Scope", "advise", "evidence", "first_batches",
+]  # fmt: skip
 
-# Pools of the study, by the features that methods got. Times and ranks may change with larger ones.
-_STUDIED = {"network": 5_000, "fixed": 3_000}
+MANY_POINTS, COVERED = 10_000, 5_000
+"""Above the first number of points, methods that compare all pairs cover a random sample of the second."""
+
+_ALL_PAIRS = ("mutual-herding", "local-herding", "uherding", "max-herding")
 # Fewer data sets than this are hardly evidence.
 _FEW = 3
+# Shares of labels saved whose difference is surely within this much are about the same.
+_ALIKE = 0.05
 # Methods that only look at how samples differ say nothing with one sample.
 _NEED_SAMPLES = (
     *("bald", "batchbald", "lbb", "lbb-released", "power-bald", "power-lbb", "power-lbb-released", "softmax-bald"),
@@ -31,34 +49,23 @@ _NEED_SAMPLES = (
 )
 
 
-class Row(NamedTuple):
-    """What the study measured of a method under some conditions.
+class Against(NamedTuple):
+    """The advised method against another, by labels saved, paired over the data sets.
 
     Attributes:
-        features: `"fixed"` if networks were trained on fixed features that methods got too, else `"network"`.
-        condition: `"all"`, `"small batches"`, `"large batches"`, `"few classes"` or `"many classes"`.
-        method: the method.
-        saved: share of labels saved against random, mean over the data sets.
-        low: lower end of its interval over the data sets; None with fewer than two.
-        high: upper end.
-        verdict: whether it is better than random over the curve, adjusted for the number of methods.
-        data_sets: how many data sets.
-        settings: how many settings.
-        worse: in how many settings it is worse than random, by the seeds of each.
-        seconds: mean time of a selection.
+        row: the other method.
+        found: share saved by the advised method less that of the other, under the user's condition.
+        told: whether the two can be told apart, by p-values adjusted for the number of others (Holm 1979).
     """
 
-    features: str
-    condition: str
-    method: str
-    saved: float
-    low: float | None
-    high: float | None
-    verdict: str
-    data_sets: int
-    settings: int
-    worse: int
-    seconds: float
+    row: Row
+    found: Difference
+    told: bool
+
+    @property
+    def alike(self) -> bool:
+        """Whether they surely save about as many labels."""
+        return max(-self.found.low, self.found.high) <= _ALIKE  # False without an interval, which is NaN
 
 
 @dataclass(frozen=True)
@@ -69,8 +76,13 @@ class Advice:
         method: the method to use; `"random"` if nothing is known to be better.
         condition: under which conditions of the study it was chosen, in words.
         evidence: what was measured of it; None for random.
-        rivals: methods that cannot be told from it, by their intervals.
-        notes: what else is good to know.
+        rivals: methods that save labels too and cannot be told from it, the best first.
+        notes: what limits the advice, in sentences.
+        call: the call that selects a batch with it.
+        why: the reasons, in sentences.
+        against: all others whose inputs there are, the best first.
+        first: what to do while nothing is labelled; empty if there are labels.
+        source: where the numbers are and what they are of, in sentences.
     """
 
     method: str
@@ -78,43 +90,18 @@ class Advice:
     evidence: Row | None
     rivals: tuple[Row, ...]
     notes: tuple[str, ...]
+    call: str = ""
+    why: tuple[str, ...] = ()
+    against: tuple[Against, ...] = ()
+    first: str = ""
+    source: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """The advice in sentences."""
-        said = [f"Use {self.method}."]
-        if self.evidence is None:
-            said.append(f"Why: in the study no method was shown to save labels here ({self.condition}).")
-        else:
-            said.append(f"Why: in the study ({self.condition}) it saved the most labels, {_saved(self.evidence)}")
-            if self.evidence.worse:
-                said.append(
-                    f"It was worse than random in {self.evidence.worse} of {self.evidence.settings} settings there."
-                )
-        if self.rivals:
-            named = ", ".join(f"{row.method} ({signed(row.saved, 0)} %)" for row in self.rivals)
-            said.append(f"Intervals overlap with those of: {named}.")
-        return [*said, *self.notes]
-
-
-def _saved(row: Row) -> str:
-    """What a method saved, and whether accuracies agree."""
-    span = "" if row.low is None or row.high is None else f" [{100 * row.low:.0f}, {100 * row.high:.0f}]"
-    compared = {
-        "better": "was better than random's",
-        "worse": "was worse than random's",
-        "equivalent": "was equivalent to random's",
-    }.get(row.verdict, "cannot be told from random's")
-    return (
-        f"{100 * row.saved:.0f} %{span} of those that random needs, over {row.data_sets} data sets. "
-        f"Its accuracy over the learning curve {compared}."
-    )
-
-
-@cache
-def evidence() -> tuple[Row, ...]:
-    """All that the study measured."""
-    content: dict[str, Any] = json.loads((files("poolwise.reports") / EVIDENCE).read_text())
-    return tuple(Row(**row) for row in content["rows"])
+        """The advice in sentences: what to do, why, what else, what limits it, and where that is from."""
+        alternatives = words.alternatives([found for found in self.against if found.row in self.rivals])
+        parts = {"Why": self.why, "Alternatives": alternatives, "Limits": self.notes, "Evidence": self.source}
+        said = [f"Use {self.method}: {self.call}", *([f"First batch: {self.first}"] if self.first else [])]
+        return said + [f"{name}: {' '.join(sentences)}" for name, sentences in parts.items() if sentences]
 
 
 def advise(
@@ -126,6 +113,7 @@ def advise(
     features: bool = False,
     labels: int = 0,
     known: Sequence[Row] | None = None,
+    known_first: Sequence[First] | None = None,
 ) -> Advice:
     """Which method to use.
 
@@ -137,31 +125,124 @@ def advise(
         features: whether there are fixed features.
         labels: how many labels there are.
         known: what was measured; by default what comes with the package.
+        known_first: what was measured of first batches; by default what comes with the package.
 
     Example:
         >>> advise(50_000, 10, 50, samples=5).method in ("random", "margin", "badge", "posterior-coverage")
         True
     """
+    _check(points, batch_size, labels)
+    rows = evidence() if known is None else tuple(known)
+    firsts = first_batches() if known_first is None else tuple(known_first)
+    kind = "fixed" if features and any(row.features == "fixed" for row in rows) else "network"
+    usable = [row for row in rows if row.features == kind and _usable(row.method, samples, features)]
+    condition = _condition(usable, kind, classes, batch_size, labels)
+    found = sorted((row for row in usable if row.condition == condition), key=lambda row: -row.saved)
+    best = _best(usable, found, condition)
+    against = () if best is None else tuple(_against(usable, found, best, condition))
+    rivals = tuple(other.row for other in against if not other.told and other.row.saved > 0)
+    scope = (best or found[0]).scope if found else Scope()
+    case = words.Case(points, classes, batch_size, samples, labels, features, kind, condition, scope)
+    method = "random" if best is None else best.method
+    parameters = {} if best is None else dict(best.parameters)
+    sampled = method in _ALL_PAIRS and points > MANY_POINTS
+    if sampled:
+        parameters["sample"] = COVERED
+    few = best is not None and best.data_sets < _FEW
+    larger = kind == "fixed" and batch_size > LARGE_BATCH  # than any batch on fixed features
+    beyond = [row for row in rows if larger and row.condition == VERY_LARGE]
+    return Advice(
+        method,
+        case.condition_in_words,
+        best,
+        rivals,
+        tuple(words.limits(case, sampled, few, beyond)),
+        words.call(method, batch_size, find(method).inputs(parameters), parameters),
+        tuple(words.reasons(case, best, against, sampled) if best else words.nothing_shown(case, found, usable)),
+        against,
+        words.first_batch(firsts if features else ()) if not labels else "",
+        tuple(words.source(case, found, beyond)),
+    )
+
+
+def _check(points: int, batch_size: int, labels: int) -> None:
     if batch_size > points:
         raise ParameterError(f"batch_size must be at most the number of points, {points:,}, not {batch_size:,}.")
-    rows = evidence() if known is None else tuple(known)
-    kind = "fixed" if features and any(row.features == "fixed" for row in rows) else "network"
+    if labels > points:
+        raise ParameterError(
+            f"labels must be at most the number of points, {points:,}, not {labels:,}: points counts all examples, "
+            "those with a label too."
+        )
+    if batch_size > points - labels:
+        raise ParameterError(
+            f"batch_size must be at most the number of points without a label, {points - labels:,}, not {batch_size:,}."
+        )
+
+
+def _condition(usable: Sequence[Row], kind: str, classes: int, batch_size: int, labels: int) -> str:
+    """The condition of the study that is most like the user's."""
+    scopes = {row.condition: row.scope for row in usable}
+    if kind == "fixed":
+        budgets = [name for name in BUDGETS if name in scopes and scopes[name].labels]
+        begun = max(labels, min((scopes[name].labels[0] for name in budgets), default=0))  # what runs began with
+        return min(budgets, key=lambda name: _distance(scopes[name], batch_size, begun), default="all")
+    if batch_size > LARGE_BATCH and VERY_LARGE in scopes:
+        return VERY_LARGE
     wanted = "many classes" if classes > FEW_CLASSES else ""
     size = "small batches" if batch_size <= SMALL_BATCH else "large batches"
-    usable = [row for row in rows if row.features == kind and _usable(row.method, samples, features)]
     enough = {row.condition for row in usable if row.data_sets >= _FEW}
-    condition = next((name for name in (wanted, size) if name in enough), "all")
-    found = sorted((row for row in usable if row.condition == condition), key=lambda row: -row.saved)
-    words = f"{'fixed features' if kind == 'fixed' else 'features of the network'}, {condition}"
-    notes = tuple(_notes(points, samples, labels, features, kind))
-    best = found[0] if found and found[0].saved > 0 else None
-    if best is None:
-        return Advice("random", words, None, (), notes)
-    low = best.low
-    rivals = tuple(row for row in found[1:] if low is None or (row.high is not None and row.high >= low))[:4]
-    few = () if best.data_sets >= _FEW else (f"That is {best.data_sets} data set(s): hardly evidence.",)
-    took = f"A selection took {seconds(best.seconds)} there, of pools of about {_STUDIED[kind]:,}."
-    return Advice(best.method, words, best, rivals, (*few, took, *notes))
+    return next((name for name in (wanted, size) if name in enough), "all")
+
+
+def _distance(scope: Scope, batch_size: int, labels: int) -> tuple[bool, bool, int, float]:
+    """How unlike a budget is: its runs began with more labels, ended with fewer, began earlier, had other batches."""
+    begin, end = scope.labels
+    return begin > labels, end <= labels, -begin, min(abs(math.log(size / batch_size)) for size in scope.batches)
+
+
+def _best(usable: Sequence[Row], found: Sequence[Row], condition: str) -> Row | None:
+    """The method to use; None if none was shown to save labels.
+
+    Of those that cannot be told from the most saving one at a budget, the one that saved the most over all budgets:
+    one budget alone is little evidence.
+    """
+    if condition == VERY_LARGE:
+        found = [row for row in found if row.better or row.verdict == "better"]
+    if not found or found[0].saved <= 0:
+        return None
+    if condition not in BUDGETS:
+        return found[0]
+    overall = {row.name: row.saved for row in usable if row.condition == "all"}
+    level = [found[0], *(other.row for other in _against(usable, found, found[0], condition) if not other.told)]
+    return max(level, key=lambda row: overall.get(row.name, -math.inf))
+
+
+def _against(usable: Sequence[Row], found: Sequence[Row], best: Row, condition: str) -> list[Against]:
+    """A method against all others of a condition.
+
+    At a budget, all budgets are one question, as in docs/results.md. Methods that can be told apart over all budgets
+    together are told apart: that is what the study asked.
+    """
+    told = _told(usable, best, (condition,)) if condition not in BUDGETS else (
+        _told(usable, best, BUDGETS) | {(condition, name) for _, name in _told(usable, best, ("all",))}
+    )  # fmt: skip
+    others = [row for row in found if row.name != best.name]
+    return [Against(row, _less(best, row), (condition, row.name) in told) for row in others]
+
+
+def _told(usable: Sequence[Row], best: Row, conditions: Sequence[str]) -> set[tuple[str, str]]:
+    """The conditions and names of others that a method can be told from, with some conditions as one question."""
+    base = {row.condition: row for row in usable if row.name == best.name}
+    others = [row for row in usable if row.condition in conditions and row.condition in base and row.name != best.name]
+    adjusted = holm([_less(base[row.condition], row).p_value for row in others])
+    return {(row.condition, row.name) for row, p in zip(others, adjusted, strict=True) if p < 1 - CONFIDENCE}
+
+
+def _less(first: Row, second: Row) -> Difference:
+    """Share of labels saved, first less second, over the data sets."""
+    names = sorted({*first.each, *second.each})
+    ours, theirs = ({names.index(name): share for name, share in row.each.items()} for row in (first, second))
+    return difference(ours, theirs)
 
 
 def _usable(method: str, samples: int, features: bool) -> bool:
@@ -171,20 +252,3 @@ def _usable(method: str, samples: int, features: bool) -> bool:
     if samples == 1 and method in _NEED_SAMPLES:
         return False
     return features or "embeddings" not in find(method).inputs({}) or method == "badge"
-
-
-def _notes(points: int, samples: int, labels: int, features: bool, kind: str) -> list[str]:
-    notes = []
-    if not labels:
-        first = 'first="k-means" or "max-herding" selects the first batch by features' if features else (
-            "without fixed features the first batch is drawn at random"
-        )  # fmt: skip
-        notes.append(f"There are no labels yet, so there is no model: {first}.")
-    if samples == 1:
-        notes.append("With one posterior sample, methods that look at how samples differ are left out.")
-    if features and kind != "fixed":
-        notes.append("The study has no records on fixed features yet, so this is from networks trained on raw inputs.")
-    if points > 20 * _STUDIED[kind]:
-        notes.append(f"The study's pools are much smaller than {points:,}: check with candidates= or a pilot.")
-    notes.append("Your data may differ: poolwise pilot DATA answers for them, from the part that is labelled.")
-    return notes
