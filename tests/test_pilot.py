@@ -2,6 +2,8 @@
 
 import csv
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ from poolwise.experiments.build import split
 from poolwise.experiments.pilot import pilot_config
 from poolwise.experiments.records import Setting
 from poolwise.reports.advice import Row, advise, evidence
-from poolwise.reports.pilot import answers, conclusion
+from poolwise.reports.paired import Difference
+from poolwise.reports.pilot import MethodAnswer, answers, conclusion
+from poolwise.reports.savings import Saving
 
 WORDS = {"sport": "goal team match score league", "money": "bank stock price market loan"}
 
@@ -79,14 +83,80 @@ def told(gain, seeds=4, wobble=0.0):
     return found[0].sentence(), conclusion(found)
 
 
+def several(gains, seeds=5, default=None):
+    """The answers for methods with a gain, and a wobble over the seeds that differs from one to the next."""
+    runs = [recorded(SETTING, "random", seed, 0.6) for seed in range(seeds)]
+    for number, (label, (gain, wobble)) in enumerate(gains.items()):
+        draw = np.random.default_rng(number).permutation(np.linspace(-1, 1, seeds))
+        runs += [recorded(SETTING, label, seed, 0.6 + gain + wobble * draw[seed]) for seed in range(seeds)]
+    found = answers(runs)
+    return found, conclusion(found, default)
+
+
 def test_what_is_better_says_how_many_labels_it_saves():
     # Accuracies are 0.60, 0.65, 0.70 at 20, 30, 40 labels, and 0.05 above: 0.70 is reached at 30.
     sentence, last = told(0.05, wobble=1e-4)
     assert "margin: better than random (+5.00 points over the curve" in sentence
-    assert "it needs about 30 labels instead of 40: 25 % fewer" in sentence
+    assert "it needs about 30 labels instead of 40: 25 % fewer (95 % interval 25 to 25 %)" in sentence
     assert last == (
-        "On these data margin is better than random, and 25 % of the labels can be saved. Label with: --method margin"
+        "On these data margin is better than random, and saves 25 % of the labels (95 % interval 25 to 25 %). "
+        "Label with: --method margin"
     )
+
+
+def test_the_interval_of_the_labels_saved_is_in_the_answer():
+    sentence, last = told(0.05, wobble=0.02)
+    ((low, high),) = re.findall(r"fewer \(95 % interval (\d+) to (\d+) %\)", sentence)
+    assert int(low) < 25 < int(high)
+    assert f"(95 % interval {low} to {high} %)" in last
+
+
+def test_the_method_that_saves_the_most_labels_is_chosen():
+    found, last = several({"badge": (0.02, 0.001), "margin": (0.05, 0.001), "bald": (-0.05, 0.001)})
+    assert [answer.label for answer in found] == ["margin", "badge", "bald"]
+    assert "margin is better than random, and saves 25 %" in last
+    assert "badge" not in last  # which saves clearly less
+    assert last.endswith("Label with: --method margin")
+
+
+def test_methods_that_cannot_be_told_from_the_best_are_named():
+    found, last = several({"badge": (0.040, 0.01), "margin": (0.041, 0.01)}, default="badge")
+    assert found[0].alike == (found[1].label,)
+    assert "By labels saved, 5 seeds cannot tell badge from it." in last
+    assert last.endswith("Label with badge, the default of poolwise label, or with: --method margin")
+    _, last = several({"badge": (0.02, 0.001), "margin": (0.05, 0.001)}, default="margin")
+    assert last.endswith("Label with margin, the default of poolwise label.")
+
+
+def test_among_many_methods_better_is_corrected():
+    _, last = several({"margin": (0.02, 0.017)})
+    assert "is better than random" in last
+    many = {f"method-{n}": (0.0, 0.03) for n in range(9)}
+    found, last = several({"margin": (0.02, 0.017), **many})
+    sentence = next(answer.sentence() for answer in found if answer.label == "margin")
+    assert sentence.startswith("margin: cannot tell with 5 seeds")
+    assert "Among 10 methods, one may look better than random by chance." in sentence
+    assert "cannot tell whether any method is better" in last
+
+
+def test_a_method_may_be_better_and_its_labels_saved_unclear():
+    better = MethodAnswer(
+        "margin",
+        "better",
+        Difference(0.02, 0.01, 0.03, 5),
+        Saving(0.1, 36, 40, 0.7, True),
+        Difference(0.1, -0.1, 0.3, 5),
+    )
+    assert "; 5 seeds cannot tell whether it saves labels (95 % interval −10 to 30 %)." in conclusion([better])
+
+
+def test_rounds_without_a_label_do_not_count():
+    runs = [
+        replace(made, rounds=(replace(made.rounds[0], labelled=0, metrics={}), *made.rounds))
+        for seed in range(4)
+        for made in (recorded(SETTING, "random", seed, 0.6), recorded(SETTING, "margin", seed, 0.65 + 1e-4 * seed))
+    ]
+    assert answers(runs)[0].verdict == "better"
 
 
 def test_what_cannot_be_told_is_said():
