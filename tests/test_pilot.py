@@ -280,6 +280,7 @@ def test_rounds_without_a_label_do_not_count():
 def test_what_cannot_be_told_is_said():
     sentence, last = told(0.01, wobble=0.05)
     assert sentence.startswith("margin: cannot tell with 4 seeds")
+    assert re.search(r"Labels saved in these runs: \d+ % \(95 % interval −\d+ to \d+ %\)\.", sentence)
     assert "cannot tell whether any method is better" in last
     sentence, last = told(0.05, seeds=1)
     assert "one seed cannot tell" in sentence

@@ -58,7 +58,12 @@ class MethodAnswer:
             chance = ""
             if found.verdict != "inconclusive":
                 chance = f" Among {self.methods} methods, one may look {found.verdict} than random by chance."
-            return f"{self.label}: cannot tell with {seeds} ({span}).{chance} More seeds make the interval narrower."
+            saved = ""
+            if not math.isnan(self.share.low):
+                share = signed(self.share.mean, 0).removeprefix("+")
+                saved = f" Labels saved in these runs: {share} %{self.interval(' ({})')}."
+            more = "More seeds make the intervals narrower."
+            return f"{self.label}: cannot tell with {seeds} ({span}).{chance}{saved} {more}"
         if self.verdict == "equivalent":
             return f"{self.label}: as good as random, within half a point ({span})."
         return f"{self.label}: {self.verdict} than random ({span}). {self._labels()}"
