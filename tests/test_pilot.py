@@ -237,6 +237,21 @@ def test_the_method_that_saves_the_most_labels_is_chosen():
     assert last.endswith("Label with: --method margin")
 
 
+def test_labels_saved_decide_and_not_the_accuracy_over_the_curve():
+    curves = {"random": (0.60, 0.65, 0.70), "badge": (0.695, 0.695, 0.75), "margin": (0.60, 0.70, 0.71)}
+    runs = []
+    for label, levels in curves.items():
+        for seed in range(5):
+            made = recorded(SETTING, label, seed, 0.0)
+            luck = 1e-4 * np.sin(seed + len(label))
+            rounds = [replace(r, metrics={"accuracy": a + luck}) for r, a in zip(made.rounds, levels, strict=True)]
+            runs.append(replace(made, rounds=tuple(rounds)))
+    found = answers(runs)
+    assert [answer.label for answer in found] == ["margin", "badge"]  # 0.70 with 30 labels, and with 31
+    assert found[0].difference.mean < found[1].difference.mean
+    assert "margin is better than random" in conclusion(found)
+
+
 def test_methods_that_cannot_be_told_from_the_best_are_named():
     found, last = several({"badge": (0.040, 0.01), "margin": (0.041, 0.01)}, default="badge")
     assert found[0].alike == (found[1].label,)
