@@ -16,6 +16,7 @@ from processes import Program
 
 import poolwise as pw
 from poolwise.errors import FileError, LabelError, ParameterError, StateError
+from poolwise.labelling import reasons
 from poolwise.labelling.features import make_features
 from poolwise.labelling.items import Items, open_items
 from poolwise.labelling.measuring import measured_again, save_said, wilson
@@ -156,8 +157,8 @@ class TestLoop:
 
         label(12, classes=list(WORDS), encoder="tfidf")
         label(10)
-        monkeypatch.setattr("poolwise.labelling.training._ALL_COVERED", 50)
-        monkeypatch.setattr("poolwise.labelling.training._SAMPLE", 20)  # of so many items, a sample is covered
+        monkeypatch.setattr("poolwise.labelling.choosing._ALL_COVERED", 50)
+        monkeypatch.setattr("poolwise.labelling.choosing._SAMPLE", 20)  # of so many items, a sample is covered
         label(10)
         label(10, model="counting:make")
         assert chosen[1:] == ["mutual-herding", "mutual-herding", "posterior-coverage"]
@@ -179,6 +180,25 @@ class TestLoop:
             predicted = project.apply("out.csv")
         said = dict(zip(predicted.ids, predicted.probs.argmax(1).tolist(), strict=True))
         assert np.mean([said[name] == (team == "across") for name, team in true.items()]) > 0.9
+
+    @pytest.mark.parametrize(
+        ("data", "first"), [("tickets.csv", "k-means"), ("x.npy", "random"), ("photos", "k-means")]
+    )
+    def test_a_first_batch_is_spread_over_texts_and_images_and_random_for_features(self, data, first):
+        draw = np.random.default_rng(0)
+        if data == "tickets.csv":
+            tickets(20)
+        elif data == "x.npy":
+            np.save(data, draw.normal(size=(20, 3)))
+        else:
+            Path(data).mkdir()
+            for number in range(20):
+                Image.fromarray(draw.integers(0, 255, (9, 9), dtype=np.uint8)).save(f"{data}/{number}.png")
+        encoder = {"tickets.csv": "tfidf", "photos": "patches"}.get(data, "auto")
+        with pw.Project.open(data, classes=["a", "b"], encoder=encoder, held_out=0.0) as project:
+            batch = project.next(4)
+        assert batch.method == first
+        assert {item.why for item in batch.items} == {reasons.START if first == "k-means" else reasons.RANDOM}
 
     def test_features_and_a_model_of_ones_own(self, monkeypatch):
         np.save("x.npy", np.random.default_rng(0).normal(size=(40, 3)) + 3 * (np.arange(40) % 2)[:, None])

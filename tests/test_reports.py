@@ -43,12 +43,12 @@ def write_run(root, label, accuracy, seed=0, *, finished=True, first=20, step=10
     } | description  # fmt: skip
     (folder / "run.json").write_text(json.dumps(content))
     lines = []
-    for number, value in enumerate(accuracy):
+    for number, value in enumerate(accuracy):  # None: nothing was measured
         last = finished and number == len(accuracy) - 1
         picks = [] if last else list(range(10 * number, 10 * number + 10))
         record = {
             "round": number, "labelled": first + step * number,
-            "metrics": {"accuracy": value, "nll": 2 - value},
+            "metrics": {} if value is None else {"accuracy": value, "nll": 2 - value},
             "seconds": {"train": 1.0, "predict": 0.1, "select": 0.0 if last else 0.02},
             "indices": picks, "scores": [0.5] * len(picks), "labels": [0] * len(picks),
             "classes": 7 if picks else 0, "distinct": 9 if picks else 0,
@@ -111,6 +111,21 @@ class Page(HTMLParser):
 
 
 # Records
+
+
+def test_runs_that_begin_without_labels_are_compared_from_the_first_measurement_on(tmp_path):
+    for label, gain in (("random", 0.0), ("margin", 0.1)):
+        for seed in range(3):
+            config = {"acquisition": {"first": "k-means", "methods": [{"first": "random"} if label == "random" else {}]}}
+            values = [None, 0.5 + gain + seed / 1000, 0.6 + gain + seed / 500]
+            write_run(tmp_path / "runs", label, values, seed, first=0, config=config)
+    (group,) = read_runs(tmp_path / "runs").values()
+    assert Comparable(tuple(group)).labelled == [10, 20]
+    page = Page(write_report(tmp_path / "runs", tmp_path / "report")).text
+    assert "not a number" not in page
+    assert "Better than random: margin" in page
+    assert "random chooses the first batch" in page
+    assert "all methods begin with the same labels" not in page
 
 
 def test_runs_are_found_at_any_depth_and_grouped(tmp_path):

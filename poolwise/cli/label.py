@@ -88,6 +88,9 @@ def label(
     beside the data (DATA.poolwise); the same command continues it. When the page says "saved", the label is on disk.
     You can add labels from files (`poolwise add`) at the same time.
 
+    Before there is a model, the first batch of texts or images comes from all parts of the data (k-means). That of
+    features is drawn at random.
+
     Examples:
 
     \b

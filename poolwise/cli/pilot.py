@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from poolwise.cli.app import app
-from poolwise.cli.progress import lines, resumable
+from poolwise.cli.progress import bar, lines, resumable
 from poolwise.errors import PoolwiseError
 
 
@@ -15,19 +15,32 @@ from poolwise.errors import PoolwiseError
 def pilot(
     data: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help="A table, a folder of images or an array, of which a part is labelled."),
+        typer.Argument(
+            metavar="DATA",
+            help="A table of texts, image files or numbers, a folder of images or an array, of which a part is "
+            "labelled.",
+        ),
     ],
     text: Annotated[str | None, typer.Option("--text-column", help="The column of texts; text by default.")] = None,
     label: Annotated[str | None, typer.Option("--label-column", help="The column of labels; label by default.")] = None,
     file: Annotated[
         str | None, typer.Option("--file-column", help="The column of image files; file by default.")
     ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            "--feature-columns",
+            metavar="A,B",
+            help="The columns of numbers, separated by commas; by default all but the labels, if there are no texts.",
+        ),
+    ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
             "--methods",
             "-m",
-            help="Methods to compare with random, separated by commas; by default margin and posterior-coverage.",
+            help="Methods to compare with random, separated by commas; by default that of a labelling project, "
+            "mutual-herding, and margin and posterior-coverage.",
         ),
     ] = None,
     batch_size: Annotated[
@@ -39,7 +52,11 @@ def pilot(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many runs per method, each with its own seed.")] = 5,
     encoder: Annotated[
-        str | None, typer.Option(help="For texts: a checkpoint that encodes them, such as minilm.")
+        str | None,
+        typer.Option(
+            help="What turns texts into numbers: minilm, tfidf or a checkpoint. For images: efficientnet or patches. "
+            "By default what a labelling project takes: minilm and efficientnet, if they are installed."
+        ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the runs.")] = Path("pilot"),
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many runs at a time.")] = 1,
@@ -48,40 +65,56 @@ def pilot(
     """Test on your data whether methods beat random.
 
     The labelled part of the data is split into a test set and a pool whose labels are hidden. Methods then ask for
-    these labels round by round, as they would ask you. Examples without a label are ignored. After an interruption, the
-    same command resumes; with a larger --seeds it adds runs.
+    these labels round by round, as they would ask you in a labelling project (`poolwise label`): with its features, its
+    model and its first batch, which is k-means for texts and images, and random for numbers. Examples without a label
+    are not asked for. After an interruption, the same command resumes; with a larger --seeds it adds runs.
 
     Examples:
 
     \b
       poolwise pilot texts.csv --label-column topic
-      poolwise pilot texts.csv --encoder minilm --methods margin,posterior-coverage --seeds 10
+      poolwise pilot texts.csv --encoder minilm --methods mutual-herding,margin --seeds 10
+      poolwise pilot measurements.csv --label-column species
 
     The answer is for this data, this model and this number of labels.
     """
     from poolwise import budget
-    from poolwise.experiments import execute_all, failures
-    from poolwise.experiments.pilot import pilot_config
-    from poolwise.experiments.search import read_runs
+    from poolwise.experiments import Config, execute_all, failures, read_runs
+    from poolwise.experiments.pilot import PilotData, pilot_config
+    from poolwise.labelling.piloting import open_pilot
     from poolwise.reports.pilot import answers, conclusion
 
-    columns = {name: value for name, value in (("text", text), ("label", label), ("file", file)) if value is not None}
-    chosen = tuple(name.strip() for name in (methods or "").split(",") if name.strip())
-    config = pilot_config(
-        data, methods=chosen, batch_size=batch_size, labels=labels, seeds=seeds, encoder=encoder, **columns
-    )
+    opened = open_pilot(data, text=text, file=file, label=label, features=_listed(features), encoder=encoder)
+
+    def planned(of: PilotData) -> Config:
+        return pilot_config(of, methods=_listed(methods), batch_size=batch_size, labels=labels, seeds=seeds)
+
+    config = planned(opened.plan())  # so that mistakes show before features are made
     budget.keep_freed_memory()
-    with resumable(), lines(quiet) as show:
-        progress = execute_all(config, output, jobs, show)
+    with resumable():
+        with bar(quiet) as report:
+            made, said = opened.prepare(output / "features", report)
+        for line in () if quiet else said:
+            print(line, file=sys.stderr)
+        config = planned(made)
+        with lines(quiet) as show:
+            progress = execute_all(config, output, jobs, show)
     failed = failures(progress)
-    if failed:
+    if not any(entry.done for entry in progress):
         raise PoolwiseError("\n".join(failed))
     found = answers(run for runs in read_runs(output / config.name).values() for run in runs)
     for answer in found:
         print(answer.sentence())
-    print(conclusion(found))
+    print(conclusion(found, made.default["method"]))
+    if failed:
+        sys.stdout.flush()
+        raise PoolwiseError("the answer is without runs that failed. " + "\n".join(failed))
     if not quiet:
         print(f"The runs are in {output / config.name}. More: poolwise report {output}", file=sys.stderr)
+
+
+def _listed(names: str | None) -> list[str]:
+    return [name.strip() for name in (names or "").split(",") if name.strip()]
 
 
 @app.command()

@@ -1,17 +1,18 @@
 """A pilot: an experiment on the part of a user's data that is labelled, with settings that suit most data."""
 
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from poolwise.data import open_data
-from poolwise.errors import ConfigError
-from poolwise.experiments.build import PATCHES
+from poolwise.arrays import Array
+from poolwise.errors import ConfigError, ParameterError, PoolwiseError
 from poolwise.experiments.config import Config
 from poolwise.selection import registry
 
 BASELINE = "random"
+RIVALS = ("margin", "posterior-coverage")
+"""Simple methods that the default method is compared with, beside random."""
+
 SEEDS = 5
 """Seeds by default. Fewer are quicker and seldom enough to tell."""
 
@@ -23,70 +24,93 @@ _TEST_SHARE = 0.3
 _ROUNDS = 10
 
 
+@dataclass(frozen=True)
+class PilotData:
+    """What a pilot needs to know of the data, and of how they would be labelled.
+
+    Attributes:
+        where: what errors call the data.
+        total: how many examples there are.
+        counts_C: `[C]` how many of them have a label, by class.
+        first: how the first batch is chosen.
+        default: the method and its parameters, where the user names none.
+        data: the section `[data]` of the experiment, without the size of the test set.
+        posterior: the section `[posterior]`.
+    """
+
+    where: str
+    total: int
+    counts_C: Array
+    first: str
+    default: Mapping[str, Any]
+    data: Mapping[str, Any]
+    posterior: Mapping[str, Any]
+
+
 def pilot_config(
-    path: str | Path,
+    of: PilotData,
     *,
     name: str = "pilot",
-    methods: tuple[str, ...] = (),
+    methods: Sequence[str] = (),
     batch_size: int | None = None,
     labels: int | None = None,
     seeds: int = SEEDS,
-    encoder: str | None = None,
-    **opening: Any,
 ) -> Config:
     """The experiment of a pilot.
 
-    Labelled examples are split once, three tenths for testing. Runs begin with two labels of each class, or with a
-    tenth of `labels` drawn at random if some class has too few. Texts without an encoder, and tables, get a committee
-    of logistic regressions; images and embeddings an ensemble of small networks.
+    Labelled examples are split once, three tenths for testing. Runs begin without labels. Those of the baseline draw
+    all their labels at random; the others begin with the first batch that a project would begin with.
 
     Args:
-        path: the data, see `poolwise.data.open_data`. Examples without a label are left out.
+        of: the data, and how they would be labelled.
         name: what the experiment is called.
-        methods: which methods to compare with random; the default method and margin if none are named.
+        methods: which methods to compare with random; the default method, margin and posterior-coverage if none are
+            named.
         batch_size: labels per round; a tenth of what may be asked for by default, at most 50.
         labels: labels at the end of a run; half of the labelled examples by default, at most 500.
         seeds: how many runs of each method.
-        encoder: for texts: a checkpoint that encodes them, such as `"minilm"`.
-        opening: which columns to read, as in `open_data`.
     """
-    opened = open_data(path, **opening)
-    known = np.empty(0, np.int64) if opened.labels is None else opened.labels[opened.labels >= 0]
-    if len(known) < _LEAST:
+    known = int(of.counts_C.sum())
+    if known < _LEAST:
         raise ConfigError(
-            f"{path}: {len(known):,} of its {len(opened):,} examples have a label, and a pilot needs {_LEAST} or more. "
-            "Label more of them at random first; or name the column of labels."
+            f"{of.where}: {known:,} of its {of.total:,} examples have a label, and a pilot needs {_LEAST} or more. "
+            "Label more of them at random first; or name the column of labels with label=."
         )
-    counts_C = np.bincount(known, minlength=len(opened.class_names))
-    if (counts_C > 0).sum() < 2:
-        raise ConfigError(f"{path}: all labels are of one class. A pilot needs two classes or more.")
-    pool = len(known) - round(_TEST_SHARE * len(known))
-    most = labels or max(20, min(500, int(_SHARE * len(known))))
+    if (of.counts_C > 0).sum() < 2:
+        raise ConfigError(f"{of.where}: all labels are of one class. A pilot needs two classes or more.")
+    pool = known - round(_TEST_SHARE * known)
+    most = labels or max(20, min(500, int(_SHARE * known)))
     if most >= pool:
-        raise ConfigError(f"labels = {most:,}, but {pool:,} examples are left beside those for testing. Lower it.")
-    # A class of fewer than 8 labels may have fewer than two left beside the test set.
-    balanced = int(counts_C.min()) >= 8 and 2 * len(counts_C) <= most // 2
-    start: dict[str, int] = {"initial_per_class": 2} if balanced else {"initial": max(10, most // 10)}
-    first = 2 * len(counts_C) if balanced else start["initial"]
-    if first >= most:
-        raise ConfigError(f"labels = {most:,}, and runs begin with {first:,}. Raise it.")
-    size = batch_size or max(1, min(50, (most - first) // _ROUNDS))
-    chosen = dict.fromkeys((BASELINE, *(methods or (registry.DEFAULT, "margin"))))
-    network = opened.kind == "images" or encoder is not None
+        raise ConfigError(f"labels={most}: {pool:,} examples are left beside those for testing. Lower it.")
+    size = batch_size or max(1, min(50, most // _ROUNDS))
+    if size >= most:
+        raise ConfigError(f"batch_size={size}: a run ends with {most:,} labels, so it has no second batch. Lower it.")
     return Config.model_validate(
         {
             "name": name,
             "seeds": seeds,
-            "data": {
-                "path": str(path),
-                "test_share": _TEST_SHARE,
-                "labelled_only": True,
-                "encoder": encoder or (PATCHES if opened.kind == "images" else None),
-                **opening,
+            "data": {"test_share": _TEST_SHARE, **of.data},
+            "model": {"name": "mlp"},
+            "posterior": dict(of.posterior),
+            "acquisition": {
+                "methods": _methods(of, methods),
+                "first": of.first,
+                "batch_size": size,
+                "labels": most,
             },
-            "model": {"name": "mlp", "hidden": [64], "dropout": 0.2},
-            "posterior": {"kind": "deep-ensemble" if network else "committee", "members": 5},
-            "training": {"steps": 100, "batch_size": 32, "learning_rate": 5e-3},
-            "acquisition": {"methods": list(chosen), **start, "batch_size": size, "labels": most},
         }
     )
+
+
+def _methods(of: PilotData, wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """Random, which is random from the first label on, and the methods to compare with it."""
+    for name in wanted:
+        try:
+            registry.find(name).check({})
+        except PoolwiseError as error:
+            raise ParameterError(f"methods={name}: {error}") from error
+    default = dict(of.default)
+    default["name"] = default["label"] = default.pop("method")
+    named = [{"name": name} for name in dict.fromkeys(wanted) if name != BASELINE]
+    chosen = named or [default, *({"name": name} for name in RIVALS)]
+    return [{"name": BASELINE, "first": "random", "label": BASELINE}, *chosen]

@@ -19,6 +19,7 @@ from poolwise.data.examples import Examples, TensorExamples
 from poolwise.data.pool import Pool
 from poolwise.errors import SaturationWarning
 from poolwise.labelling import reasons
+from poolwise.labelling.choosing import default_method, first_rule
 from poolwise.labelling.items import Items
 from poolwise.labelling.measuring import save_said, with_accuracy
 from poolwise.labelling.model import Model
@@ -35,15 +36,6 @@ from poolwise.storage import make_folder
 
 # Labels that measure models; with more of them the interval is narrow enough.
 _ENOUGH_CHECKS = 200
-
-# How a first batch is chosen, without labels: examples from all parts of the pool teach more than random ones, at least
-# of texts and images (docs/results.md).
-_FIRST = "k-means"
-
-# How later batches are chosen: a project always has fixed features, and on these no rule was shown to save more
-# labels than `mutual-herding` on the judging data (docs/results.md). A pass over all pairs of more items takes minutes,
-# so there it covers a sample.
-_METHOD, _ALL_COVERED, _SAMPLE = "mutual-herding", 20_000, 5_000
 
 # Files of predictions that are kept.
 _KEPT = 3
@@ -219,16 +211,15 @@ class PlannedRound:
         if len(candidates):
             settings["candidates"] = candidates
         return ActiveLearner(
-            self.model.posterior, pool, batch_size=max(1, count), seed=seed, first=_FIRST, report=self.report,
-            **settings,
+            self.model.posterior, pool, batch_size=max(1, count), seed=seed,
+            first=first_rule(self.items.kind), report=self.report, **settings,
         )  # fmt: skip
 
     def _default_method(self) -> dict[str, Any]:
         """The method and its parameters; none if a user's model reads texts, so that the learner's default is used."""
         if not isinstance(self.model.examples, TensorExamples):
             return {}
-        sample = {"sample": _SAMPLE} if len(self.items.ids) > _ALL_COVERED else {}
-        return {"method": _METHOD, **sample}
+        return default_method(len(self.items.ids))
 
     def _train(self, learner: ActiveLearner) -> tuple[ModelRecord, Predicted]:
         labels, started = self.labels, time.perf_counter()
@@ -267,7 +258,7 @@ class PlannedRound:
             else:
                 reason = reasons.why(predicted.probs[place], float(predicted.disagreement[place]), predicted.classes)
             picks.append(Pick(self.items.ids[place], score if np.isfinite(score) else None, reason))
-        first = "random" if query.origin == "random" else _FIRST
+        first = "random" if query.origin == "random" else first_rule(self.items.kind)
         return picks, learner.method if predicted is not None else first, notes
 
 

@@ -51,7 +51,12 @@ class Comparable:
         return sorted(set.intersection(*counts)) if counts else []
 
     def _counts(self) -> list[set[int]]:
-        return [{round.labelled for round in run.rounds} for seeds in self.runs.values() for run in seeds.values()]
+        # Before the first label there is no model, and nothing was measured.
+        return [
+            {round.labelled for round in run.rounds if round.metrics}
+            for seeds in self.runs.values()
+            for run in seeds.values()
+        ]
 
     @cached_property
     def baseline(self) -> str | None:

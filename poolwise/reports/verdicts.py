@@ -216,7 +216,8 @@ def _start(group: Comparable) -> list[Statement]:
     if not starts:
         return []
     drawn = "" if all(start.startswith("no labels") for start in starts) else ", drawn at random"
-    text = f"{listing(starts)}{drawn}. On one seed, all methods begin with the same labels."
+    same = " On one seed, all methods begin with the same labels." if len(starts) == 1 else ""
+    text = f"{listing(starts)}{drawn}.{same}"
     return [Statement("Start:", text)]
 
 
