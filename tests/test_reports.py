@@ -116,7 +116,8 @@ class Page(HTMLParser):
 def test_runs_that_begin_without_labels_are_compared_from_the_first_measurement_on(tmp_path):
     for label, gain in (("random", 0.0), ("margin", 0.1)):
         for seed in range(3):
-            config = {"acquisition": {"first": "k-means", "methods": [{"first": "random"} if label == "random" else {}]}}
+            own = {"first": "random"} if label == "random" else {}
+            config = {"acquisition": {"first": "k-means", "methods": [own]}}
             values = [None, 0.5 + gain + seed / 1000, 0.6 + gain + seed / 500]
             write_run(tmp_path / "runs", label, values, seed, first=0, config=config)
     (group,) = read_runs(tmp_path / "runs").values()
