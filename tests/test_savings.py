@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_reports import record
 
-from poolwise.reports.savings import monotone, saving
+from poolwise.reports.comparable import Comparable
+from poolwise.reports.labels import labels_saved, monotone
+from poolwise.reports.savings import saving, saving_in
 
 
 def pooled(curve):
@@ -64,7 +67,7 @@ def test_a_curve_is_at_itself_and_twice_as_fast_is_half():
     assert saving(slow_curve, slow_curve, x).share == 0
     fast = np.array([0.4, 0.6, 0.8, 0.9])
     found = saving(fast, slow_curve, x)
-    assert (found.share, found.labels, found.random_labels, found.reached) == (0.5, 40, 80, True)
+    assert (found.share, found.labels, found.random_labels, found.reached) == pytest.approx((0.5, 40, 80, True))
 
 
 def test_a_method_that_never_gets_there_is_compared_where_it_ends():
@@ -77,8 +80,29 @@ def test_a_method_that_never_gets_there_is_compared_where_it_ends():
 def test_one_lucky_point_does_not_reach_an_accuracy():
     x = np.array([10.0, 20, 30, 40])
     lucky = np.array([0.5, 0.8, 0.6, 0.7])
-    assert monotone(lucky).tolist() == pytest.approx([0.5, 0.7, 0.7, 0.7])
+    assert monotone(lucky[None])[0].tolist() == pytest.approx([0.5, 0.7, 0.7, 0.7])
     assert saving(lucky, np.array([0.5, 0.6, 0.7, 0.8]), x).accuracy == pytest.approx(0.7)
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=12), min_size=1, max_size=4))
+def test_monotone_curves_against_pooled_neighbours(curves):
+    length = min(map(len, curves))
+    given_D_L = np.array([curve[:length] for curve in curves])
+    np.testing.assert_allclose(monotone(given_D_L), [pooled(curve) for curve in given_D_L], atol=1e-12)
+
+
+@given(st.integers(0, 10_000))
+def test_a_report_saves_as_many_labels_as_the_study(seed):
+    """Both say how many labels each mean curve needs for the accuracy that random ends with."""
+    draw = np.random.default_rng(seed)
+    runs = [record(label, 0.5 + 0.05 * np.arange(6) + 0.1 * draw.random(6), s)
+            for label in ("random", "margin") for s in range(3)]  # fmt: skip
+    group = Comparable(tuple(runs))
+    ((reported,), studied) = labels_saved(group), saving_in(group, "margin")
+    assert reported.reached == studied.reached
+    if reported.reached:
+        assert (reported.labels, reported.random_labels) == pytest.approx((studied.labels, studied.random_labels))
+        assert np.sign(round(reported.share, 9)) == np.sign(round(studied.share, 9))
 
 
 def test_a_curve_that_is_not_known_saves_nothing_that_is_known():

@@ -1,8 +1,9 @@
 """How many labels a method needs for an accuracy, and how many it saves against random.
 
-A mean learning curve reaches an accuracy at the first point where it is that high, with straight lines between the
-measurements. Intervals come from the bootstrap: seeds are drawn with replacement, the same for a method and for random,
-and their curves are averaged.
+Mean learning curves are made monotone first: each becomes the nearest curve that never falls (isotonic regression).
+Otherwise noise would decide where a curve first reaches an accuracy, and always too early. Between the measurements are
+straight lines. Intervals come from the bootstrap: seeds are drawn with replacement, the same for a method and for
+random, and their curves are averaged.
 """
 
 import math
@@ -54,7 +55,7 @@ class LabelsSaved:
     Attributes:
         label: the method.
         seeds: how many seeds it has in common with random.
-        accuracy: what random ends with, its mean over these seeds.
+        accuracy: what the monotone mean curve of random over these seeds ends with.
         labels: how many labels the method needs for it; infinite if it never reaches it.
         random_labels: how many labels random needs for it.
         share: `1 - labels / random_labels`; below 0 if random needs fewer, minus infinity if it is never reached.
@@ -88,7 +89,7 @@ def labels_needed(group: Comparable, accuracies: Sequence[float]) -> list[Labels
     made = []
     for label in group.runs:
         values_S_L = np.stack(list(group.values(label, "accuracy").values()))
-        curves_D_L = _draws(len(values_S_L)) @ values_S_L
+        curves_D_L = monotone(_draws(len(values_S_L)) @ values_S_L)
         for accuracy in accuracies:
             needed_D = first_reach(curves_D_L, x_L, np.full(len(curves_D_L), accuracy))
             made.append(LabelsNeeded(label, accuracy, len(values_S_L), *_interval(needed_D, len(values_S_L))))
@@ -108,8 +109,8 @@ def labels_saved(group: Comparable) -> list[LabelsSaved]:
         if label == group.baseline or not seeds:
             continue
         draws_D_S = _draws(len(seeds))
-        method_D_L = draws_D_S @ np.stack([values[seed] for seed in seeds])
-        random_D_L = draws_D_S @ np.stack([baseline[seed] for seed in seeds])
+        method_D_L = monotone(draws_D_S @ np.stack([values[seed] for seed in seeds]))
+        random_D_L = monotone(draws_D_S @ np.stack([baseline[seed] for seed in seeds]))
         target_D = random_D_L[:, -1]
         needed_D, random_D = first_reach(method_D_L, x_L, target_D), first_reach(random_D_L, x_L, target_D)
         interval = _interval(1 - needed_D / random_D, len(seeds))
@@ -134,6 +135,29 @@ def round_accuracies(group: Comparable) -> list[float]:
         if len(found) >= _COLUMNS - 1:
             break
     return found[-_COLUMNS:]
+
+
+def monotone(curves_D_L: Array) -> Array:
+    """`[D, L]` for each curve the one that never falls and has the smallest squared distance from it.
+
+    By the formula of minima and maxima: the value at i is the largest, over all a up to i, of the smallest mean from a to
+    b, over all b from i on.
+
+    Args:
+        curves_D_L: `[D, L]` curves; a curve with a NaN gives NaN.
+
+    Example:
+        >>> monotone(np.array([[0.5, 0.7, 0.6, 0.8]])).round(2).tolist()
+        [[0.5, 0.65, 0.65, 0.8]]
+    """
+    D, L = curves_D_L.shape
+    sums_D_L1 = np.concatenate([np.zeros((D, 1)), curves_D_L.cumsum(1)], 1)
+    found_D_L = np.full((D, L), -np.inf)
+    for a in range(L):
+        means_D_l = (sums_D_L1[:, a + 1 :] - sums_D_L1[:, a, None]) / np.arange(1, L - a + 1)
+        smallest_D_l = np.minimum.accumulate(means_D_l[:, ::-1], 1)[:, ::-1]
+        np.maximum(found_D_L[:, a:], smallest_D_l, out=found_D_L[:, a:])
+    return found_D_L
 
 
 def first_reach(curves_D_L: Array, x_L: Array, targets_D: Array) -> Array:

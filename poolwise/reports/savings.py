@@ -14,11 +14,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from poolwise.arrays import Array
 from poolwise.reports.comparable import Comparable
-from poolwise.reports.labels import first_reach
+from poolwise.reports.labels import first_reach, monotone
 
 
 class Saving(NamedTuple):
@@ -39,17 +38,6 @@ class Saving(NamedTuple):
     reached: bool
 
 
-def monotone(curve_L: Array) -> Array:
-    """`[L]` the curve that never falls and has the smallest squared distance from a curve.
-
-    Example:
-        >>> import numpy as np
-        >>> monotone(np.array([0.5, 0.7, 0.6, 0.8])).round(2).tolist()
-        [0.5, 0.65, 0.65, 0.8]
-    """
-    return np.asarray(isotonic_regression(curve_L).x)
-
-
 def saving(method_L: Array, random_L: Array, x_L: Array) -> Saving:
     """Compare two mean curves.
 
@@ -65,7 +53,7 @@ def saving(method_L: Array, random_L: Array, x_L: Array) -> Saving:
     """
     if np.isnan(method_L).any() or np.isnan(random_L).any():
         return Saving(math.nan, math.nan, math.nan, math.nan, False)
-    curves_2_L = np.stack([monotone(method_L), monotone(random_L)])
+    curves_2_L = monotone(np.stack([method_L, random_L]))
     accuracy = float(curves_2_L[:, -1].min())
     reached = bool(curves_2_L[0, -1] >= accuracy and curves_2_L[1, -1] == accuracy)
     labels, random_labels = (float(n) for n in first_reach(curves_2_L, x_L, np.full(2, accuracy)))
