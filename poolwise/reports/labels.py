@@ -140,8 +140,7 @@ def round_accuracies(group: Comparable) -> list[float]:
 def monotone(curves_D_L: Array) -> Array:
     """`[D, L]` for each curve the one that never falls and has the smallest squared distance from it.
 
-    By the formula of minima and maxima: the value at i is the largest, over all a up to i, of the smallest mean from a to
-    b, over all b from i on.
+    The value at i is the largest, over all a up to i, of the smallest mean from a to b, over all b from i on.
 
     Args:
         curves_D_L: `[D, L]` curves; a curve with a NaN gives NaN.
