@@ -309,6 +309,6 @@ def _leaders(records: Records, scope: str) -> Other:
         scope,
         "area",
         _judge(ahead.low, ahead.high, 0.0),
-        f"over the data sets, the second leads the best other ({other}) by {ahead.mean:.3f} [{ahead.low:.3f}, "
-        f"{ahead.high:.3f}]; τ from 1 to {tau:.2f}; areas over all settings: {order}",
+        f"over the data sets, the second leads the best other ({other}) by {spelled(ahead)} hundredths; "
+        f"τ from 1 to {tau:.2f}; areas over all settings: {order}",
     )
