@@ -71,7 +71,7 @@ class Target:
 
 
 # The paper's name for each data set in the names of files, how it is written, and its name at quick scale. Those
-# without one are at the paper's scale only, since every file of quick scale was run, and their data could not be had.
+# without one are at the paper's scale only: files of quick scale are there to be run, and their data could not be had.
 _DATA: dict[str, tuple[str, str | None]] = {
     "mnist": ("MNIST", "mnist"),
     "rmnist": ("RMNIST", "rmnist"),
