@@ -8,7 +8,7 @@ mean is the interval of the t-test. Two methods are compared on the same seeds i
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -95,8 +95,7 @@ def answers(runs: Iterable[RunRecord]) -> list[MethodAnswer]:
     Args:
         runs: all runs of the pilot.
     """
-    # Without labels there is no model, and no accuracy.
-    group = Comparable(tuple(replace(run, rounds=tuple(r for r in run.rounds if r.metrics)) for run in runs))
+    group = Comparable(tuple(runs))
     if group.baseline is None or not group.labelled:
         return []
     curves = {label: group.values(label, "accuracy") for label in group.runs}
