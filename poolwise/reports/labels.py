@@ -22,7 +22,7 @@ _DRAWS = 2_000
 # With fewer seeds, drawing them again says nothing about others.
 MIN_SEEDS = 3
 # Means of the same accuracies can differ by rounding; accuracies differ by far more than this.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 # Steps between round accuracies, the widest first, and how many of them a table shows.
 _STEPS, _COLUMNS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001), 4
 
@@ -58,7 +58,8 @@ class LabelsSaved:
         accuracy: what the monotone mean curve of random over these seeds ends with.
         labels: how many labels the method needs for it; infinite if it never reaches it.
         random_labels: how many labels random needs for it.
-        share: `1 - labels / random_labels`; below 0 if random needs fewer, minus infinity if it is never reached.
+        share: `1 - labels / random_labels`; below 0 if random needs fewer, minus infinity if it is never reached, 0 if
+            random ends no higher than where both begin.
         low: lower end of the bootstrap interval of the share; NaN with too few seeds.
         high: upper end.
     """
@@ -80,7 +81,7 @@ class LabelsSaved:
     @property
     def sure(self) -> bool:
         """Whether the interval is above 0; False without an interval."""
-        return self.low > _ROUNDING
+        return self.low > ROUNDING
 
 
 def labels_needed(group: Comparable, accuracies: Sequence[float]) -> list[LabelsNeeded]:
@@ -109,10 +110,14 @@ def labels_saved(group: Comparable) -> list[LabelsSaved]:
         if label == group.baseline or not seeds:
             continue
         draws_D_S = _draws(len(seeds))
-        method_D_L = monotone(draws_D_S @ np.stack([values[seed] for seed in seeds]))
-        random_D_L = monotone(draws_D_S @ np.stack([baseline[seed] for seed in seeds]))
-        target_D = random_D_L[:, -1]
-        needed_D, random_D = first_reach(method_D_L, x_L, target_D), first_reach(random_D_L, x_L, target_D)
+        method_D_L = draws_D_S @ np.stack([values[seed] for seed in seeds])
+        random_D_L = draws_D_S @ np.stack([baseline[seed] for seed in seeds])
+        target_D = monotone(random_D_L)[:, -1]
+        begun_D = no_better_than_begun(method_D_L, random_D_L, target_D)
+        needed_D, random_D = (
+            np.where(begun_D, x_L[0], first_reach(monotone(curves_D_L), x_L, target_D))
+            for curves_D_L in (method_D_L, random_D_L)
+        )
         interval = _interval(1 - needed_D / random_D, len(seeds))
         made.append(
             LabelsSaved(label, len(seeds), float(target_D[0]), float(needed_D[0]), float(random_D[0]), *interval)
@@ -130,8 +135,8 @@ def round_accuracies(group: Comparable) -> list[float]:
     low, high = max(starts), max(ends)
     found: list[float] = []
     for step in _STEPS:
-        first = math.floor(low / step + _ROUNDING) + 1
-        found = [round(step * number, 6) for number in range(first, math.floor(high / step + _ROUNDING) + 1)]
+        first = math.floor(low / step + ROUNDING) + 1
+        found = [round(step * number, 6) for number in range(first, math.floor(high / step + ROUNDING) + 1)]
         if len(found) >= _COLUMNS - 1:
             break
     return found[-_COLUMNS:]
@@ -159,6 +164,16 @@ def monotone(curves_D_L: Array) -> Array:
     return found_D_L
 
 
+def no_better_than_begun(one_D_L: Array, other_D_L: Array, accuracy_D: Array) -> Array:
+    """`[D]` whether two curves that begin alike have an accuracy from the beginning.
+
+    There the noise of later measurements would decide which of the monotone curves has it first.
+    """
+    alike_D = np.abs(one_D_L[:, 0] - other_D_L[:, 0]) <= ROUNDING
+    found_D: Array = alike_D & (accuracy_D <= one_D_L[:, 0] + ROUNDING)
+    return found_D
+
+
 def first_reach(curves_D_L: Array, x_L: Array, targets_D: Array) -> Array:
     """`[D]` where each curve first reaches its target, by straight lines between its points; infinite if nowhere.
 
@@ -167,7 +182,7 @@ def first_reach(curves_D_L: Array, x_L: Array, targets_D: Array) -> Array:
         x_L: `[L]` where their points are, ascending.
         targets_D: `[D]` a target for each.
     """
-    reached_D_L = curves_D_L >= targets_D[:, None] - _ROUNDING
+    reached_D_L = curves_D_L >= targets_D[:, None] - ROUNDING
     at_D = reached_D_L.argmax(1)
     before_D = np.maximum(at_D - 1, 0)
     rows_D = np.arange(len(curves_D_L))

@@ -48,8 +48,11 @@ class Difference:
         """
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             return "no verdict"
-        if max(-self.low, self.high) <= EQUIVALENT:
-            return "equivalent"
+        return "equivalent" if max(-self.low, self.high) <= EQUIVALENT else self.sign
+
+    @property
+    def sign(self) -> Literal["better", "worse", "inconclusive"]:
+        """On which side of 0 the interval is, however small the difference; `"inconclusive"` if there is none."""
         if self.low > _ROUNDING:
             return "better"
         return "worse" if self.high < -_ROUNDING else "inconclusive"

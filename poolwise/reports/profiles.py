@@ -93,13 +93,19 @@ def areas(errors_P_S: Array, largest: float) -> Array:
     return np.clip((largest - ratios(errors_P_S)) / (largest - 1), 0, 1)
 
 
-def profiles(table: Problems) -> list[Profile]:
-    """The profile of every method, the largest area first; none for fewer than two methods or problems."""
+def profiles(table: Problems, largest: float | None = None) -> list[Profile]:
+    """The profile of every method, the largest area first; none for fewer than two methods or problems.
+
+    Args:
+        table: the problems.
+        largest: the ratio up to which profiles are looked at; by default the largest that occurs.
+    """
     if len(table.labels) < 2 or len(table.errors_P_S) < 2:
         return []
     ratio_P_S = ratios(table.errors_P_S)
-    finite = ratio_P_S[np.isfinite(ratio_P_S)]
-    tau_T = np.linspace(1, max(float(finite.max()), 1.01), _POINTS)
+    if largest is None:
+        largest = max(float(ratio_P_S[np.isfinite(ratio_P_S)].max()), 1.01)
+    tau_T = np.linspace(1, largest, _POINTS)
     within_P_S_T = ratio_P_S[:, :, None] <= tau_T * (1 + 1e-12)
     share_S_T = within_P_S_T.mean(0)
     draws = _draws(table.setting_P)
