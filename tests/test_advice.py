@@ -95,7 +95,7 @@ def test_a_lead_at_one_budget_that_may_be_chance_does_not_change_the_method():
     known = [*at_budgets("mutual-herding", 0.5, 0.5, 0.5), *at_budgets("local-herding", 0.4, 0.51, 0.4, wobble=0.1)]
     said = lines(20_000, 5, 50, 5, features=True, labels=100, known=known)
     assert said["Use"].startswith("Use mutual-herding")
-    assert "it saved the most labels over all budgets, and here, 50 %" in said["Why"]
+    assert "it saved the most labels if all budgets are averaged. At this one it saved 50 %" in said["Why"]
     surely = [*at_budgets("mutual-herding", 0.5, 0.5, 0.5), *at_budgets("local-herding", 0.3, 0.6, 0.3, wobble=0.001)]
     assert advise(20_000, 5, 50, 5, features=True, labels=100, known=surely).method == "local-herding"
 
@@ -358,6 +358,15 @@ def test_every_part_that_is_named_is_a_heading_of_the_results():
     page = (Path(__file__).parent.parent / "docs" / "results.md").read_text()
     headings = {line.lstrip("# ") for line in page.splitlines() if line.startswith("#")}
     assert {found.scope.section for found in reading.evidence()} | {"The first batch"} <= headings
+
+
+def test_the_advice_fits_the_terminal(run, monkeypatch):
+    whole = run("advise", "-n", "50000", "-c", "10").out.splitlines()
+    monkeypatch.setattr("poolwise.cli.columns._width", lambda: 60)
+    lines = run("advise", "-n", "50000", "-c", "10").out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert [line for line in lines if not line.startswith("  ")] != whole
+    assert " ".join("\n".join(lines).split()) == " ".join("\n".join(whole).split())
 
 
 @pytest.mark.parametrize("features", [(), ("--features",)])

@@ -1,4 +1,4 @@
-"""Plain tables. Rich draws finer ones, and takes as long to import as a short command to run."""
+"""Plain tables and paragraphs. Rich draws finer ones, and takes as long to import as a short command to run."""
 
 import shutil
 import sys
@@ -16,7 +16,7 @@ def show_columns(rows: Sequence[Sequence[str]], wide: int) -> None:
         rows: the texts, as many in each row.
         wide: the first column whose texts are wrapped.
     """
-    total = shutil.get_terminal_size().columns if sys.stdout.isatty() else 110
+    total = _width() or 110
     widths = [max(len(text) for text in column) for column in zip(*rows, strict=True)]
     room = total - sum(widths[:wide]) - _GAP * (len(widths) - 1)
     widest = sum(widths[wide:])
@@ -27,3 +27,14 @@ def show_columns(rows: Sequence[Sequence[str]], wide: int) -> None:
         for line in zip_longest(*cells, fillvalue=""):
             padded = [text.ljust(width + _GAP) for text, width in zip(line, widths, strict=True)]
             print("".join(padded).rstrip())
+
+
+def show_paragraph(text: str) -> None:
+    """Print a text, broken between words and indented where a terminal is too narrow for it; a file gets one line."""
+    width = _width()
+    print(textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False) if width else text)
+
+
+def _width() -> int:
+    """How wide the terminal is; 0 if the output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0

@@ -79,6 +79,7 @@ def pilot(
     The answer is for this data, this model and this number of labels.
     """
     from poolwise import budget
+    from poolwise.cli.columns import show_paragraph
     from poolwise.experiments import Config, execute_all, failures, read_runs
     from poolwise.experiments.pilot import PilotData, pilot_config
     from poolwise.labelling.piloting import open_pilot
@@ -104,8 +105,8 @@ def pilot(
         raise PoolwiseError("\n".join(failed))
     found = answers(run for runs in read_runs(output / config.name).values() for run in runs)
     for answer in found:
-        print(answer.sentence())
-    print(conclusion(found, made.default["method"]))
+        show_paragraph(answer.sentence())
+    show_paragraph(conclusion(found, made.default["method"]))
     if failed:
         sys.stdout.flush()
         raise PoolwiseError("the answer is without runs that failed. " + "\n".join(failed))
@@ -144,7 +145,8 @@ def advise(
       poolwise advise --points 50000 --classes 10 -b 50
       poolwise advise -n 50000 -c 77 -b 50 --features --labels 200
     """
+    from poolwise.cli.columns import show_paragraph
     from poolwise.reports.advice import advise as find
 
     for line in find(points, classes, batch_size, samples, features=features, labels=labels).lines():
-        print(line)
+        show_paragraph(line)

@@ -86,9 +86,13 @@ def reasons(case: Case, best: Row, against: Sequence["Against"], sampled: bool) 
         "equivalent": "was equivalent to random's",
     }.get(best.verdict, "cannot be told from random's")
     ahead = all(other.row.saved <= best.saved for other in against)
-    most = "it saved the most labels" if ahead else "it saved the most labels over all budgets, and here"
+    most = (
+        "it saved the most labels,"
+        if ahead
+        else "it saved the most labels if all budgets are averaged. At this one it saved"
+    )
     yield (
-        f"in the study ({case.condition_in_words}) {most}, {_saved(best)} of those that random needs, over "
+        f"in the study ({case.condition_in_words}) {most} {_saved(best)} of those that random needs, over "
         f"{_count(best.data_sets, 'data set')}. Its accuracy over the learning curve {compared}."
     )
     if best.worse:
