@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from paper.judging import JUDGING, tables
 from paper.places import CONFIGS, RECORDS, must_exist
 from poolwise.data.pool import Pool
 from poolwise.experiments import Config, read_config
@@ -25,7 +26,7 @@ SIZES = (10, 20, 50, 100)
 POOL, TEST = 2_000, 1_000
 
 # Files of paper/configs with the data and the model. Those of judging are named after the budget too.
-TABLES = ("letter", "magic", "optdigits", "penbased", "satimage", "spambase", "splice", "texture")
+TABLES = sorted(tables(JUDGING))
 DATA: Mapping[str, str] = {
     **{name: f"judging/{name}-low" for name in ("20news", "ag-news", "mnist", *TABLES)},
     **{name: f"{NAME}/{name}" for name in ("banking77", "cifar-10", "fashion-mnist", "r8")},
