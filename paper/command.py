@@ -150,7 +150,7 @@ def _study_oracle(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
     tries: Annotated[int, typer.Option(min=2, help="Random batches that are judged in each round.")] = 20,
 ) -> None:
-    """Run the oracle on two small settings of judging: how much room is left above the methods."""
+    """Run the oracles on two small settings of judging: how much room is left above the methods."""
     from paper.oracle import add_runs
 
     print(add_runs(seeds, tries))

@@ -135,8 +135,9 @@ def _page(runs: Sequence[RunRecord], config: Config, drawn: Mapping[str, Curve])
             f"{config.acquisition.labels} labels from a pool of {config.data.pool:,}. Finished "
             f"runs: {finished} of {total}; under way: {len(runs) - finished}.",
             f"![Test accuracy against labels, with the authors' values]({NAME}.png)",
-            "Lines are means over a method's finished runs, with a band of one standard deviation. While a method has "
-            "none, its unfinished runs are drawn as far as they go together. Diamonds are the authors' values.",
+            "Lines are means over a method's finished runs, with a band of one standard deviation, which ± stands for "
+            "in the table too. While a method has none, its unfinished runs are drawn as far as they go together. "
+            "Diamonds are the authors' values.",
             _table(runs, drawn, config),
             _crossing(drawn),
             figure_1c_claims.section(runs),
@@ -146,6 +147,8 @@ def _page(runs: Sequence[RunRecord], config: Config, drawn: Mapping[str, Curve])
             "seeds draws its own 20 initial labels; theirs share one set. Their program takes all 60,000 training "
             "images as the pool and has 10 networks by default; their text has 5. Everything else is in "
             f"`paper/configs/paper/{EXPERIMENT}.toml`, with the source of each setting.",
+            _dip(runs, config),
+            _starts(runs),
             "## How this page was made\n\n"
             "`poolwise run` on that file, on one processor core; `python -m paper collect RUNS` put the records into "
             f"`paper/records/{NAME}{SUFFIX}` and made this page. The first three runs (seed 0 of `random`, "
@@ -203,6 +206,43 @@ def _crossing(drawn: Mapping[str, Curve]) -> str:
     return (
         f"{authors} Here it is last below random at {below[-1]} labels, and below at {mean:.0%} of the "
         f"{len(shared)} counts up to {shared[-1]}."
+    )
+
+
+def _dip(runs: Iterable[RunRecord], config: Config) -> str:
+    """What short batches at the end of a pass over the labels do to the curves."""
+    size = config.training.batch_size
+    curves = [{r.labelled: r.metrics["accuracy"] for r in run.rounds} for run in runs if run.finished]
+    counts = sorted(set[int].intersection(*map(set, curves))) if curves else []
+    short = min((n for n in counts[1:-1] if n % size), key=lambda n: (n % size, -n), default=None)
+    said = (
+        "One more difference shows in the curves. Their program repeats the labels until there are 24,576, so that "
+        f"each step of training has {size} examples. Here a pass over the labels ends with what is left."
+    )
+    if short is None:
+        return said
+    place = counts.index(short)
+    before, after = counts[place - 1], counts[place + 1]
+    dip = np.mean([curve[short] - (curve[before] + curve[after]) / 2 for curve in curves])
+    return (
+        f"{said} With {short} labels that is {short % size}, and the accuracy there is {signed(float(dip))} points "
+        f"from the mean of those at {before} and {after}, averaged over all finished runs."
+    )
+
+
+def _starts(runs: Iterable[RunRecord]) -> str:
+    """How unlike the beginnings of runs of one seed are, which have the same labels."""
+    by_seed: dict[int, list[float]] = {}
+    for run in runs:
+        by_seed.setdefault(run.seed, []).append(run.rounds[0].metrics["accuracy"])
+    unlike = {seed: max(found) - min(found) for seed, found in sorted(by_seed.items()) if max(found) > min(found)}
+    if not unlike:
+        return ""
+    each = ", ".join(f"{percent(spread)} ({seed})" for seed, spread in unlike.items())
+    return (
+        "Runs of one seed have the same first labels, and should begin with the same accuracy. The program changed "
+        f"between some of them, as told below. At the first labels they differ by up to {each} points (seed in "
+        "brackets). Differences between methods, paired by seed, are less certain by that."
     )
 
 

@@ -25,6 +25,22 @@ class Question(NamedTuple):
     second: str
 
 
+class Found(NamedTuple):
+    """What finished runs say of a question.
+
+    Attributes:
+        text: of the question.
+        curve: the difference in accuracy over the curve.
+        end: the difference at the last number of labels.
+        verdict: of the curve, in the words of the page.
+    """
+
+    text: str
+    curve: Difference
+    end: Difference
+    verdict: str
+
+
 PAPER = (
     Question("LBB is better than BALD", "lbb-released", "bald"),
     Question("PLBB is significantly better than PBALD", "power-lbb-released", "power-bald-5"),
@@ -49,8 +65,8 @@ HEAD = "| | seeds | over the curve | at the end | verdict |\n| --- | ---: | ---:
 
 def section(runs: Sequence[RunRecord]) -> str:
     """The section of the page; only finished runs count, and only seeds that both methods have."""
-    finished = [run for run in runs if run.finished]
-    most = max(_compare(finished, question)[0].seeds for question in (*PAPER, *OURS))
+    asked, others = answers(runs), answers(runs, OURS)
+    most = max(found.curve.seeds for found in (*asked, *others))
     sure = f"{CONFIDENCE:.0%} confidence intervals by Student's t" if most > 1 else "one seed gives no interval"
     return "\n\n".join(
         [
@@ -60,25 +76,33 @@ def section(runs: Sequence[RunRecord]) -> str:
             f"({sure}). The verdict is of the mean over the curve. It needs {ENOUGH} seeds, and is corrected for the "
             "number of rows in its table that have them (Holm).",
             "What the paper says of this figure, by its text or its caption:",
-            _table(finished, PAPER),
+            _table(asked),
             "Other questions:",
-            _table(finished, OURS),
+            _table(others),
         ]
     )
 
 
 def claims_table(runs: Sequence[RunRecord]) -> str:
     """What the paper says of this figure, each with its verdict."""
-    return _table([run for run in runs if run.finished], PAPER)
+    return _table(answers(runs))
 
 
-def _table(runs: Sequence[RunRecord], questions: Sequence[Question]) -> str:
-    found = [_compare(runs, question) for question in questions]
+def answers(runs: Sequence[RunRecord], questions: Sequence[Question] = PAPER) -> list[Found]:
+    """What finished runs say of questions, corrected for the number of those that have enough seeds."""
+    finished = [run for run in runs if run.finished]
+    found = [_compare(finished, question) for question in questions]
     adjusted = holm([curve.p_value if curve.seeds >= ENOUGH else math.nan for curve, _ in found])
-    claimed = questions is PAPER
-    rows = [
-        f"| {question.text} | {curve.seeds} | {_points(curve)} | {_points(end)} | {_verdict(curve, p, claimed)} |"
+    return [
+        Found(question.text, curve, end, _verdict(curve, p, claimed=questions is PAPER))
         for question, (curve, end), p in zip(questions, found, adjusted, strict=True)
+    ]
+
+
+def _table(found: Sequence[Found]) -> str:
+    rows = [
+        f"| {text} | {curve.seeds} | {_points(curve)} | {_points(end)} | {verdict} |"
+        for text, curve, end, verdict in found
     ]
     return "\n".join([HEAD, *rows])
 

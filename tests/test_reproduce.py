@@ -165,7 +165,7 @@ def test_rounds_come_out_even(file):
 
 @pytest.mark.parametrize("target", FIGURES, ids=lambda target: target.name)
 def test_experiments_have_the_methods_that_a_figure_shows(target):
-    for scale, missing in (("paper", {"batchbald"}), ("quick", {"power-bald-5", "power-lbb-printed"})):
+    for scale, missing in (("paper", {"batchbald"}), ("quick", {"power-lbb-printed"})):
         for name in target.experiments(scale):
             config = read_config(CONFIGS / scale / f"{name}.toml")
             assert set(target.methods) - missing <= {method.label for method in config.acquisition.methods}, name
@@ -588,6 +588,29 @@ def test_claims_are_judged_by_finished_runs_of_the_same_seeds(records, call):
     assert "| PBALD is better than BALD | 4 | −4.9 [−5.0, −4.8] | −9.8 [−10.1, −9.6] | does not hold |" in text
     assert "| BALD against random | 4 | 0.0 [0.0, 0.0] | 0.0 [0.0, 0.0] | equivalent |" in text
     assert "| BatchBALD against random | 4 | +12.5 [−10.5, +35.5] | 0.0 [0.0, 0.0] | inconclusive |" in text
+
+
+def test_what_a_short_last_batch_costs_is_measured_beside_its_neighbours(records, call):
+    level = {20: 0.5, 400: 0.60, 440: 0.70, 450: 0.72, 460: 0.76, 500: 0.8}  # 400 % 64 is 16, 450 % 64 is 2
+    write_run(records / "runs", "random", 0, level)
+    write_run(records / "runs", "bald", 0, level | {450: 0.70})
+    write_run(records / "runs", "margin", 0, {20: 0.5, 450: 0.1})  # not finished
+    assert call("collect", records / "runs")[0] == 0
+    text = (records / "DOCS" / "figure-1c.md").read_text()
+    assert "each step of training has 64 examples" in text
+    assert "With 450 labels that is 2, and the accuracy there is −2.0 points from the mean of those at 440" in text
+
+
+def test_runs_of_a_seed_that_begin_apart_are_named(records, call):
+    write_run(records / "runs", "random", 0, {20: 0.5, 500: 0.8})
+    write_run(records / "runs", "bald", 0, {20: 0.5, 500: 0.7})
+    assert call("collect", records / "runs")[0] == 0
+    page = records / "DOCS" / "figure-1c.md"
+    assert "begin with the same accuracy" not in page.read_text()
+    write_run(records / "runs", "random", 1, {20: 0.5, 500: 0.8})
+    write_run(records / "runs", "bald", 1, {20: 0.53, 500: 0.7})
+    assert call("collect", records / "runs")[0] == 0
+    assert "they differ by up to 3.0 (1) points" in page.read_text()
 
 
 def test_two_seeds_give_no_verdict_however_close_they_are(records, call):

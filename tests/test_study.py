@@ -5,50 +5,62 @@ import gzip
 import inspect
 import math
 import zlib
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
+from paper import oracle
 from paper.cold_start import METHODS, first_batches
-from paper.oracle import run_oracle
+from paper.judging import CONFIRMATION
 from paper.places import CONFIGS, RECORDS
 from paper.study import cold, judging
-from paper.study.ablations import rivals
+from paper.study.ablations import _above, rivals
 from paper.study.archives import Archives, read_archives
-from paper.study.claims import MULTIPLE, PAPER, TENS, RunTimes, judged_claims, other_claims
+from paper.study.claims import MULTIPLE, OURS, PROFILES, RELEASED, TENS, RunTimes, judged_claims, other_claims
 from paper.study.compare import (
     Records,
     against_random,
     answered,
     by_data_set,
     compare,
+    data_name,
     icc,
     in_paper,
     never_reached,
+    over,
     saved,
+    saved_over_data,
     versus,
     wins,
 )
+from paper.study.confirmation import confirmation, together
 from paper.study.copies import exact_copies
 from paper.study.files import Done, in_words, what_was_run
 from paper.study.further import FURTHER, TAILS, further_rivals, long_tail, pretrained, room
+from paper.study.longer import longer_curves
+from paper.study.overall import Standing, unlike_starts
 from paper.study.page import CONDITIONS, write_page
+from paper.study.short import in_short
 from poolwise.errors import FileError
 from poolwise.experiments import Config, read_config
+from poolwise.experiments.build import split, start
 from poolwise.experiments.records import RoundRecord, RunRecord, Setting
 from poolwise.learning.learner import ActiveLearner
 from poolwise.reports import write_report
 from poolwise.reports.archive import read_archive, write_archive
+from poolwise.reports.numbers import signed
 
 TIMES = RunTimes({("BatchBALD", 10): 0.5, ("Large BB", 10): 0.1, ("BatchBALD", 20): 4.0, ("Large BB", 20): 0.1}, 30_000)
 FILES = {"quick": [Done("mnist-ensemble-10", 4, 4, 2, 2), Done("svhn-ensemble-10", 0, 4, 0, 2)]}
 LABELS = (
-    "random", "least-confidence", "margin", "entropy", "bald", "power-bald", "batchbald", "lbb", "power-lbb",
-    "lbb-printed", "lbb-released", "power-lbb-released", "epig", "posterior-coverage", "badge", "coreset",
-    "cluster-margin",
+    "random", "least-confidence", "margin", "entropy", "bald", "power-bald", "power-bald-5", "batchbald",
+    "lbb", "power-lbb", "lbb-printed", "lbb-released", "power-lbb-released", "epig", "posterior-coverage", "badge",
+    "coreset", "cluster-margin",
 )  # fmt: skip
 VARIANTS = {
-    "power-bald": ("alpha=0.5", "alpha=2.0", "alpha=5.0"),
+    "power-bald": ("alpha=0.5", "alpha=2.0"),
     "power-lbb": ("alpha=0.5", "alpha=2.0", "alpha=5.0", "redundancy=max", "redundancy=mean"),
     "lbb": ("redundancy=max", "redundancy=mean", "redundancy=sum", "candidates=10%"),
     "bald": ("candidates=10%",),
@@ -83,7 +95,8 @@ def runs_of(experiment, levels, *, data="mnist", posterior="deep-ensemble", batc
 def study(seeds=3):
     """Settings in which BALD is worse than random, LBB better than BALD, and posterior coverage the best."""
     levels = dict.fromkeys(LABELS, 0.6) | {
-        "bald": 0.55, "lbb": 0.62, "power-lbb": 0.64, "power-bald": 0.64, "posterior-coverage": 0.68,
+        "bald": 0.55, "lbb": 0.62, "power-lbb": 0.64, "power-bald": 0.64, "power-bald-5": 0.64,
+        "posterior-coverage": 0.68,
         "lbb-printed": 0.5,
     }  # fmt: skip
     everything = levels | {f"{name} {v}": levels[name] for name, variants in VARIANTS.items() for v in variants}
@@ -183,8 +196,20 @@ def test_claims_follow_the_records():
     (table_2,) = (claim for claim in other_claims(study(), TIMES) if claim.where == "the paper's Table 2, batch of 10")
     assert "30,000 configurations; the authors' program draws 100,000" in table_2.numbers
     leaders = "PLBB and PBALD lead the performance profiles of the paper's six algorithms"
-    assert others[leaders, "the paper's data"] == "holds"
-    assert set(PAPER) <= set(LABELS)
+    assert others[leaders, f"the paper's data, {OURS}"] == "holds"
+    assert all({*first, *second} <= {*LABELS} for first, second in PROFILES.values())
+
+
+@pytest.mark.parametrize(("level", "finding"), [(0.7, "holds"), (0.6, "inconclusive"), (0.5, "does not hold")])
+def test_leaders_of_profiles_have_to_lead_every_other_method(level, finding):
+    others = {"bald": 0.55, "random": 0.6, "least-confidence": 0.58, "lbb": 0.6, "batchbald": 0.6}
+    runs = []
+    for n, data in enumerate(("mnist", "fashion-mnist", "cifar-10", "ag-news")):
+        found = others | {"power-bald": 0.7 + 0.002 * n, "power-lbb": level + 0.002 * n}
+        runs += runs_of(f"{data}-ensemble-10", found, data=data)
+    (leaders,) = [claim for claim in other_claims(Records(runs), RunTimes({})) if claim.form == "area"]
+    assert leaders.finding == finding
+    assert "the least is that of power-lbb over" in leaders.numbers
 
 
 def test_findings_are_adjusted_for_the_number_of_claims():
@@ -319,9 +344,8 @@ def test_fresh_data_is_named_from_the_records_and_what_was_not_run_is_left_out(t
     text = write_page(Archives(records), [], RunTimes({}), FILES, tmp_path).read_text()
     assert "used for none of this (ag-news, cifar-10 and svhn), the means" in text
     assert "paper/configs/coverage`): unbalanced" not in text
-    left = (
-        "further rivals at the middle budget, a long tail, images by a pretrained encoder, the oracle and first batches"
-    )
+    left = "the confirmation of judging, longer curves, further rivals at the middle budget, a long tail, images by a "
+    left += "pretrained encoder, the oracle and first batches"
     assert f"Planned, but not run so far, or on too little to show: {left}." in text
     assert "nan" not in text
     assert "complexity.md" not in text
@@ -350,6 +374,12 @@ def test_a_rule_is_judged_against_each_rival_with_data_sets_as_the_unit():
     assert "Not run so far: the low and high budgets." in text
     assert "cannot be told from `uherding`" in text
     assert "clearly worse than random in no setting" in text
+    assert "| method | letter (1) | mnist (1) | splice (1) |" in text
+    assert "this is not a test. No rival saved more." in text
+    levels = {"random": 0.5, "local-herding": 0.55} | dict.fromkeys(judging.RIVALS["local-herding"], 0.52)
+    ahead = runs_of("judging-texture-middle", levels | {"uherding": 0.6, "margin": 0.58}, data="texture.npz")
+    text = judging.judging(Records([*ahead, *(run for group in records.groups.values() for run in group.everything)]))
+    assert "More labels than `local-herding` were saved by `uherding` on texture; by `margin` on texture." in text
     assert "one seed" not in text
     assert "Mutual herding" not in text  # no run of it
     assert judging.judging(Records(())) == ""
@@ -373,8 +403,55 @@ def test_a_rule_is_judged_at_each_budget():
     assert behind.startswith("**worse** −")
     assert "At the low budget alone, `local-herding` wins against `uherding`" in text
     assert "At the high budget alone, `local-herding` loses to `uherding`" in text
+    assert "The plan asks whether" not in text, "one budget was not run"
+    for n, data in enumerate(("letter", "splice", "mnist", "texture")):
+        levels = dict.fromkeys(("random", *judging.RIVALS["local-herding"]), 0.5 + 0.001 * n) | {"local-herding": 0.7}
+        runs += runs_of(f"judging-{data}-middle", levels, data=data, batch_size=50, seeds=2)
+    text = judging.judging(Records(runs))
+    assert "That is not shown. Of these 12 comparisons, the mean of `local-herding` is ahead in 8, and beyond" in text
+    assert "beyond chance in 8, each tested alone" in text
+    same = [replace(run, setting=run.setting._replace(experiment=run.setting.experiment.replace("low", "high")))
+            for run in runs if run.setting.experiment.endswith("-low")]  # fmt: skip
+    won = [*(run for run in runs if not run.setting.experiment.endswith("-high")), *same]
+    assert "This is shown. Of these 12 comparisons" in judging.judging(Records(won))
     alone = [run for run in runs if run.setting.data == "letter" and run.seed == 0]
     assert "**inconclusive** +100.0 [–, –]" in judging.judging(Records(alone))  # one data set gives no interval
+
+
+def test_data_sets_that_are_much_alike_may_count_as_one():
+    levels = {"mnist": 0.58, "optdigits": 0.56, "letter": 0.53, "magic": 0.54}
+    runs = []
+    for data, level in levels.items():
+        runs += runs_of(f"judging-{data}-low", {"random": 0.5, "uherding": 0.52, "mutual-herding": level}, data=data)
+    records = Records(runs)
+    each = [by_data_set(saved(records, rule)) for rule in ("mutual-herding", "uherding")]
+    less = {data: each[0][data] - each[1][data] for data in levels}
+    merged = (np.mean([less["mnist"], less["optdigits"]]) + less["letter"] + less["magic"]) / 3
+    text = judging.robustness(records, "mutual-herding")
+    assert f"count as one, handwritten digits (2), it is {signed(merged)} [" in text
+    most = max(less.values(), key=lambda lead: abs(lead - np.mean([*less.values()])))
+    rest = (sum(less.values()) - most) / 3
+    assert f"which says most ({signed(most)}), it is {signed(rest)} [" in text
+    assert "not made monotone before labels are counted, it is +" in text
+    assert "handwritten" not in judging.robustness(records.where(lambda s: s.data != "mnist"), "mutual-herding")
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(4, "better"), (5, "better"), (6, "equivalent")])
+def test_a_small_difference_of_few_data_sets_is_on_its_side_of_0(count, verdict):
+    found = over([0.002, 0.003, 0.0025, 0.0028, 0.0022, 0.0024][:count])
+    assert found.verdict == "equivalent"
+    assert answered({"only": found})["only"].verdict == verdict
+    wide = over([0.002, -0.003, 0.0025, -0.0028, 0.0, 0.001][:count])
+    assert answered({"only": wide})["only"].verdict == ("equivalent" if count == 6 else "inconclusive")
+
+
+def test_variants_are_compared_on_the_seeds_that_all_have():
+    settings = [s for s in study().groups if s.experiment == "mnist-ensemble-10"]
+    base = [run for run in study(seeds=5).groups[settings[0]].everything if run.label in ("random", "bald")]
+    variant = [run for run in study(seeds=3).groups[settings[0]].everything if run.label == "bald candidates=10%"]
+    ((_, bald, _), (_, tenth, _)) = _above(Records([*base, *variant]), settings, ["bald", "bald candidates=10%"])
+    few = Records([*(run for run in base if run.seed < 3), *variant])
+    assert ((bald, tenth)) == tuple(row[1] for row in _above(few, settings, ["bald", "bald candidates=10%"]))
 
 
 def test_a_second_rule_is_judged_on_the_seeds_that_all_have():
@@ -398,25 +475,123 @@ def test_a_second_rule_is_judged_on_the_seeds_that_all_have():
     assert "3 settings of 3 data sets" in local
 
 
+def confirmed_study():
+    """`mutual-herding` is ahead of all but `bait`, which is ahead of it on tables."""
+    made = []
+    for n, (data, kind) in enumerate({"ring": "tables", "banana": "tables", "quick-draw": "images"}.items()):
+        levels = dict.fromkeys(judging.RIVALS["mutual-herding"], 0.55)
+        levels |= {"random": 0.5, "mutual-herding": 0.6 + 0.001 * n, "bait": 0.65 if kind == "tables" else 0.55}
+        made += runs_of(f"confirmation-{data}-low", levels, data=f"{data}.npz", seeds=3)
+    return Records(made)
+
+
+def test_the_question_of_judging_is_asked_once_more_alone_and_together():
+    judged = Records(
+        run
+        for data in ("letter", "splice")
+        for run in runs_of(
+            f"judging-{data}-low",
+            dict.fromkeys(judging.RIVALS["mutual-herding"], 0.5) | {"random": 0.5, "mutual-herding": 0.6},
+            data=f"{data}.npz",
+            seeds=3,
+        )
+    )
+    text = confirmation(confirmed_study(), judged)
+    alone, both = text.split("### Judging and confirmation together")
+    assert "3 settings of 3 data sets (banana, quick-draw and ring), 3 seeds per setting" in alone
+    assert "| method | all (3) | low (3) | images (1) | tables (2) |" in alone
+    assert "it cannot be told from `bait`" in alone
+    assert "saved by `bait` on banana" in alone
+    assert "5 settings of 5 data sets" in both
+    found = judging.against_rivals(together(confirmed_study(), judged), "mutual-herding", ["uherding"])["curve"]
+    assert found["uherding"].found.mean == pytest.approx((3 * 0.051 + 2 * 0.1) / 5, abs=1e-3)
+    assert "### Judging and" not in confirmation(confirmed_study(), Records(()))
+    assert confirmation(Records(()), judged) == ""
+    few = confirmed_study().where(lambda setting: setting.data != "ring.npz")
+    assert confirmation(few, judged) == ""
+
+
+def test_data_of_the_confirmation_had_no_part_in_anything_before():
+    earlier = {data_name(run.setting.data) for path in RECORDS.glob("*.gz") if path.name != "confirmation.csv.gz"
+               for run in read_archive(path)}  # fmt: skip
+    assert not earlier & CONFIRMATION.keys()
+    files = {read_config(path).name for path in (CONFIGS / "confirmation").glob("*.toml")}
+    assert files == {f"confirmation-{data}-{budget}" for data in CONFIRMATION for budget in judging.BUDGETS}
+
+
+def test_the_confirmation_runs_what_judging_runs():
+    for budget, path in product(judging.BUDGETS, (CONFIGS / "confirmation").glob("*.toml")):
+        if not path.stem.endswith(budget):
+            continue
+        ours, theirs = (read_config(file).model_dump(exclude={"name", "seeds"})
+                        for file in (path, CONFIGS / "judging" / f"letter-{budget}.toml"))  # fmt: skip
+        data = ours.pop("data"), theirs.pop("data")
+        assert data[0] | {"path": None, "pool": None} == data[1] | {"path": None, "pool": None}
+        if data[0]["pool"] < 3000 and budget == "high":  # at most half of the pool
+            assert ours["acquisition"].pop("labels") <= data[0]["pool"] / 2 < theirs["acquisition"].pop("labels")
+        rules = theirs["acquisition"]["methods"]
+        theirs["acquisition"]["methods"] = tuple(rule for rule in rules if rule["label"] not in FURTHER)
+        assert ours == theirs
+
+
 @pytest.mark.slow
 def test_the_guide_says_of_judging_what_the_records_say():
-    records = Records(read_archive(RECORDS / "judging.csv.gz"))
-    beaten = {"max-herding", "bait", "margin", "posterior-coverage"}  # docs/guide.md, docs/local-herding.md
-    level = {"local-herding", "margin-herding"}
-    for rule, others in judging.RIVALS.items():
-        kept = judging.balanced(records, rule)
-        assert all({run.seed for run in group.everything} == {0, 1, 2} for group in kept.groups.values())
-        found = judging.against_rivals(kept, rule, others)
-        verdicts = {what: {rival: answer.verdict for rival, answer in each.items()} for what, each in found.items()}
-        assert {rival for rival, verdict in verdicts["labels saved, %"].items() if verdict == "better"} == (
-            beaten | {"uherding"} if rule == "mutual-herding" else beaten
-        )
-        assert all(verdicts["curve"][rival] == "equivalent" for rival in level & set(others))
-        assert not versus(kept, rule, "random").count("worse")
-        if rule == "mutual-herding":
-            for what in ("curve", "end"):
-                ahead = {rival for rival, verdict in verdicts[what].items() if verdict == "better"}
-                assert ahead == {"max-herding"}
+    """docs/guide.md and docs/local-herding.md."""
+    judged, confirmed = (Records(read_archive(RECORDS / f"{name}.csv.gz")) for name in ("judging", "confirmation"))
+
+    def verdicts(kept, rule, what="labels saved, %"):
+        found = judging.against_rivals(kept, rule, judging.RIVALS[rule])[what]
+        return {verdict: {r for r, answer in found.items() if answer.verdict == verdict} for verdict in
+                ("better", "worse", "equivalent")}  # fmt: skip
+
+    for rule in judging.RIVALS:
+        kept = judging.balanced(judged, rule)
+        assert all({run.seed for run in group.everything} == {0, 1, 2, 3, 4} for group in kept.groups.values())
+        assert verdicts(kept, rule)["better"] == {"uherding", "max-herding", "margin", "posterior-coverage"}
+        assert {"local-herding", "margin-herding"} & {*judging.RIVALS[rule]} <= verdicts(kept, rule, "curve")[
+            "equivalent"
+        ]
+    rule = "mutual-herding"
+    alone, both = judging.balanced(confirmed, rule), together(confirmed, judged)
+    assert [len(part.data_sets) for part in (alone, both)] == [14, 25]
+    assert all({run.seed for run in group.everything} == {0, 1, 2} for group in alone.groups.values())
+    assert verdicts(alone, rule)["better"] == {"max-herding"}
+    four = {"max-herding", "bait", "margin", "posterior-coverage"}
+    assert verdicts(both, rule)["better"] == verdicts(both, rule, "curve")["better"] == four
+    assert four <= verdicts(both, rule, "end")["better"]
+    assert "uherding" in verdicts(both, rule, "curve")["equivalent"]
+    assert not any(verdicts(part, rule, what)["worse"] for part in (alone, both) for what in ("curve", "end"))
+    assert not versus(both, rule, "random").count("worse")
+    for part, share, ahead in ((judging.balanced(judged, rule), 52, 3.7), (alone, 43, 3.6)):
+        found = saved_over_data(part, part.labels)
+        assert next(iter(found)) == rule
+        assert round(100 * found[rule].mean) == share
+        assert round(100 * (found[rule].mean - found["uherding"].mean), 1) == ahead
+        assert Standing(part, judging.TAU).profiles[0].label == rule
+    further = judging.paired(judged, ("random", rule, *judging.RIVALS[rule], *FURTHER))
+    answers = judging.against_rivals(further, rule, FURTHER)["labels saved, %"]
+    assert {answer.verdict for answer in answers.values()} == {"better"}
+
+
+@pytest.mark.slow
+def test_numbers_written_by_hand_follow_from_the_records():
+    """What prompted the confirmation, and where `mutual-herding` did not lead."""
+    rule = "mutual-herding"
+    judged, confirmed = (Records(read_archive(RECORDS / f"{name}.csv.gz")) for name in ("judging", "confirmation"))
+    kept = judging.balanced(judged, rule)
+    first = Records(run for group in kept.groups.values() for run in group.everything if run.seed < 3)
+    for flat, p_value in ((False, 0.048), (True, 0.064)):
+        shares = {label: by_data_set(saved(first, label, flat=flat)) for label in (rule, *judging.RIVALS[rule])}
+        found = answered({rival: over([shares[rule][data] - shares[rival][data] for data in shares[rule]])
+                          for rival in judging.RIVALS[rule]})["uherding"]  # fmt: skip
+        assert round(found.p_value, 3) == p_value
+        assert round(100 * found.found.mean, 1) == 3.9
+    each = {label: by_data_set(saved(confirmed, label)) for label in (rule, "uherding", "local-herding")}
+    shown = {(label, data): round(100 * share) for label, shares in each.items() for data, share in shares.items()}
+    assert (shown["uherding", "quick-draw.npz"], shown[rule, "quick-draw.npz"]) == (35, 17)
+    assert (shown["local-herding", "amazon-sentiment.npz"], shown[rule, "amazon-sentiment.npz"]) == (28, 6)
+    without = {data: each[rule][data] - each["uherding"][data] for data in each[rule] if data != "phoneme.npz"}
+    assert abs(np.mean([*without.values()])) < 0.005, "docs/local-herding.md: without phoneme the two save the same"
 
 
 def tailed_study():
@@ -470,6 +645,47 @@ def test_encoded_images_are_said_by_budget_and_further_rivals_where_they_were_ru
     assert pretrained(Records([])) == ""
 
 
+def long_study(ends=(500, 520, 577, 400)):
+    """LBB begins 4 points below random, and rises by 8 more than random does up to 500 labels."""
+    made = []
+    for data, end in zip(("mnist", "cifar-10", "banking77", "ag-news"), ends, strict=True):
+        for label, first, slope in (("random", 0.5, 0.2), ("lbb", 0.46, 0.28), ("bald", 0.4, 0.2)):
+            setting = Setting(f"long-{data}-10", data, "deep-ensemble", 10)
+            for seed in range(2):
+                found = run(setting, label, seed, 0.0, counts=(20, end // 2, end))
+                luck = 0.001 * math.sin(seed + len(data))
+                rounds = tuple(
+                    dataclasses.replace(
+                        each, metrics={"accuracy": first + luck * len(label) + slope * (each.labelled - 20) / 480}
+                    )
+                    for each in found.rounds
+                )
+                made.append(dataclasses.replace(found, rounds=rounds))
+    return Records(made)
+
+
+def test_longer_curves_are_compared_at_several_numbers_of_labels():
+    text = longer_curves(long_study())
+    assert "up to 400, 500, 520 and 577 labels, in batches of 10: 4 settings of 4 data sets" in text
+    along = text.split("### Along the curve")[1].split("###")[0]
+    head, _, *rows = [line for line in along.splitlines() if line.startswith("|")]
+    assert head == "| method | 100 labels | 200 labels | 300 labels | 400 labels | 500 labels |"
+    cells = {row.split("`")[1]: [cell.split()[1] for cell in row.split(" | ")[1:]] for row in rows}
+    expected = [-4 + 8 * (count - 20) / 480 for count in (100, 200, 300, 400, 500)]
+    found = [float(cell.replace("−", "-")) for cell in cells["lbb"]]
+    assert found == pytest.approx(expected, abs=0.15)
+    assert rows[-1].count("**worse**") == 5  # a curve that ends at 400 labels says nothing of 500
+    claims = text.split("### The paper's claims on longer curves")[1]
+    assert "| LBB beats BALD | all | `lbb − bald` | **holds** +" in claims
+    assert "power-lbb" not in claims
+
+
+def test_longer_curves_need_three_data_sets():
+    few = long_study().where(lambda setting: setting.data in ("mnist", "cifar-10"))
+    assert longer_curves(few) == ""
+    assert longer_curves(Records([])) == ""
+
+
 def test_room_is_measured_against_random_on_the_same_examples():
     judged = Records(runs_of("judging-a-low", {"random": 0.5, "margin": 0.53, "bait": 0.51}, seeds=2))
     oracle = runs_of("judging-a-low", {"random": 0.4, "best of 9 random batches": 0.6}, seeds=2)
@@ -478,6 +694,9 @@ def test_room_is_measured_against_random_on_the_same_examples():
     assert 0.19 < above < 0.21
     assert f"best of 9 random batches | +{100 * above:.1f} [" in text
     assert "| 2 | `margin` | +" in text
+    assert "larger than that of the best method in 2 of 2 rows." in text
+    weak = Records(runs_of("judging-a-low", {"random": 0.4, "best of 9 random batches": 0.41}, seeds=2))
+    assert "in 0 of 2 rows: these oracles cannot say how much room there is." in room(judged, weak)
     assert room(judged, Records([run for run in oracle if run.label != "random"])) == ""
     assert room(Records(()), Records(oracle)) == ""
 
@@ -562,14 +781,18 @@ def test_the_page_has_every_part(tmp_path):
     oracle = Records(runs_of("judging-letter-middle", room, data="letter", batch_size=50, seeds=2))
     coverage = Records(runs_of("r8-ensemble-10", levels))
     archives = Archives(
-        study(), copies_study(), Records(ablation), coverage, judged_study(), tailed_study(), encoded_study(), oracle,
-        first_study(),
+        study(), copies_study(), Records(ablation), coverage, judged_study(), confirmed_study(), long_study(),
+        tailed_study(), encoded_study(), oracle, first_study(),
     )  # fmt: skip
     large = runs_of("figure-1c-fmnist-ensemble-10", {"power-bald-5": 0.6, "bald": 0.5}, seeds=3)
     text = write_page(archives, large, TIMES, FILES, tmp_path).read_text()
     assert "40.0 times: batchbald (30,000 configurations; the authors' program draws 100,000) 4.00 s" in text
     assert "1 of 2 files were not run (`svhn-ensemble-10`)." in text
-    first = text.split("\n\n")[1]
+    beginning, first = text.split("## All settings together\n\n")
+    assert all(f"[More](#{heading})" in beginning for heading in (
+        "local-herding-judged-on-other-data", "all-settings-together", "the-first-batch", "the-papers-claims",
+    ))  # fmt: skip
+    first = first.split("\n\n")[0]
     assert "Labels saved against random, in percent, mean over the data sets: `posterior-coverage` +" in first
     assert "After correction for all methods, better: `posterior-coverage`" in first
     by_data, by_setting = first.split("If settings are counted, which is weaker evidence, ")
@@ -579,6 +802,7 @@ def test_the_page_has_every_part(tmp_path):
     assert "The area is the mean of that share over τ from 1 to" in text
     assert "| `max-herding` | **better** +" in text.split("## The first batch")[1]
     assert "## Local herding, judged on other data" in text
+    assert "| LBB beats BALD | all | `lbb − bald` | **holds** +" in text.split("## Longer curves")[1]
     assert "| `mutual-herding` | **better** +" in text.split("## A long tail")[1]
     assert "| `mutual-herding` | **better** +" in text.split("## Images by a pretrained encoder")[1]
     exact = text.split("### On exact copies")[1].split("###")[0]
@@ -590,10 +814,54 @@ def test_the_page_has_every_part(tmp_path):
     assert "best of 20 random batches | +" in text.split("## How much room is left")[1]
     assert "to show: further rivals at the middle budget." in text
     assert "within noise" not in text
-    for name in ("profiles", "differences", "curves"):
+    for name in ("profiles", "differences", "curves", "local-herding", "confirmation"):
         assert (tmp_path / "results" / f"{name}.png").stat().st_size > 10_000
         assert f"results/{name}.png" in text
     assert all(name.split(" (")[0] in text for name in CONDITIONS if name not in ("b = 100", "other data"))
+
+
+def test_the_page_begins_with_its_answers():
+    standing = Standing(study())
+    large = runs_of("figure-1c-fmnist-ensemble-10", {"power-bald-5": 0.6, "bald": 0.5}, seeds=3)
+    archives = Archives(study(), judging=judged_study(), cold_start=first_study())
+    features, predictions, worse, first, paper, small = in_short(standing, archives, large).split("\n")
+    rule, records = "local-herding", judging.balanced(judged_study(), "local-herding")
+    share = saved_over_data(records, [rule, "posterior-coverage"])
+    assert f"`local-herding` saved {signed(share[rule].mean, 0)} [" in features
+    assert judging.in_words(records, rule, judging.RIVALS[rule])["labels saved, %"] in features
+    assert f"clearly worse than random in none of {len(records.groups)} settings" in features
+    assert "`posterior-coverage` saved the most" in predictions
+    assert f"it saved {signed(share['posterior-coverage'].mean, 0)} [" in predictions
+    assert "`bald`" in worse
+    assert "`posterior-coverage`" not in worse
+    assert "better: `k-means` and `max-herding`; inconclusive: `coreset`" in first
+    assert "of 1 claims, holds: 1." in paper
+    by_data, by_setting = small.split("If data sets are counted, ")[1].split(". If settings are counted, ")
+    tested = judged_claims(study().where(in_paper))
+    for said, unit in ((by_setting, "settings"), (by_data, "data sets")):
+        holds = sum(claim.cells["curve", unit].finding == "holds" for claim in tested)
+        assert (f"holds: {holds}" in said) == bool(holds)
+    released = [claim for claim in tested if claim.claimed.reading == RELEASED]
+    assert {claim.claimed.first for claim in released} == {"lbb-released", "power-lbb-released", "power-bald-5"}
+    holds = sum(claim.cells["curve", "settings"].finding == "holds" for claim in released)
+    assert f"{RELEASED}: holds: {holds}" in by_setting
+    assert "fashion-mnist and mnist had a part in making it; on the other 1 it saved" in predictions
+
+
+def test_runs_that_begin_apart_are_named():
+    runs = [run for group in study().groups.values() for run in group.everything]
+    apart = [run for run in runs if run.label in ("random", "bald")]
+    assert "do not begin" not in (text := unlike_starts(Records(apart)))
+    assert "`bald` (up to" in text
+    assert unlike_starts(Records(run for run in apart if run.label == "random")) == ""
+
+
+def test_answers_without_records_are_left_out():
+    text = in_short(Standing(study()), Archives(study()), [])
+    assert "Without fixed features" in text
+    assert "judging" not in text
+    assert "first batch" not in text
+    assert "Figure 1 (c)" not in text
 
 
 def test_what_was_run_is_counted_from_the_records():
@@ -631,12 +899,37 @@ def test_the_oracle_takes_the_batch_that_does_best_and_reports_on_other_examples
         "acquisition": {"methods": ["random"], "initial_per_class": 1, "batch_size": 10, "labels": 30},
     }  # fmt: skip
     config = Config.model_validate(values)
-    one, two = (run_oracle(config, 0, tries) for tries in (1, 2))
+    one, two = (oracle.run_oracle(config, 0, tries) for tries in (1, 2))
     assert [(entry.labelled, entry.picks, entry.final) for entry in two.rounds] == [
         (10, 10, False),
         (20, 10, False),
         (30, 0, True),
     ]
-    assert two == dataclasses.replace(run_oracle(config, 0, 2), rounds=two.rounds)  # the same but for the times
+    assert two == dataclasses.replace(oracle.run_oracle(config, 0, 2), rounds=two.rounds)  # the same but for the times
     assert one.rounds[0].metrics == two.rounds[0].metrics
     assert two.label == "best of 2 random batches"
+
+
+def test_the_oracle_also_judges_what_the_methods_of_an_experiment_select():
+    values = {
+        "name": "tiny", "data": {"name": "digits", "pool": 200, "test": 200}, "model": {"name": "mlp", "hidden": [16]},
+        "posterior": {"members": 2}, "training": {"steps": 15},
+        "acquisition": {"methods": ["random", "margin", {"name": "max-herding", "features": "fixed"}],
+                        "initial_per_class": 1, "batch_size": 10, "labels": 30},
+    }  # fmt: skip
+    config = Config.model_validate(values)
+    data = split(config.data, 0)
+    labelled = start(config, data, 0).labelled
+    batches = [*oracle.selected(config, data, labelled, 7, 1)]
+    assert [len(batch) for batch in batches] == [7, 7, 7]
+    assert len({tuple(sorted(batch)) for batch in batches}) == 3
+    assert not any(np.isin(batch, labelled).any() for batch in batches)
+    found, drawn = oracle.run_oracle(config, 0, None), oracle.run_oracle(config, 0, 1)
+    assert found.label == oracle.METHODS
+    assert [(entry.labelled, entry.picks, entry.final) for entry in found.rounds] == [
+        (10, 10, False),
+        (20, 10, False),
+        (30, 0, True),
+    ]
+    assert found.rounds[0].metrics == drawn.rounds[0].metrics
+    assert found == dataclasses.replace(oracle.run_oracle(config, 0, None), rounds=found.rounds)

@@ -12,6 +12,7 @@ from paper import figure_1c
 from paper.places import CONFIGS, DOCS, RECORDS, must_exist
 from paper.study.archives import FOLDERS, read_archives
 from paper.study.claims import RunTimes
+from paper.study.compare import joined
 from paper.study.files import what_was_run
 from poolwise.experiments import read_config
 from poolwise.experiments.records import RunRecord
@@ -50,7 +51,7 @@ def make_page() -> Path:
 
     archives = read_archives(must_exist(RECORDS))
     path = Path(poolwise.reports.__file__).parent / EVIDENCE
-    fixed = with_rivals(archives.judging)
+    fixed = with_rivals(joined(archives.judging, archives.confirmation))
     write_evidence(archives.quick, fixed, path, ablation=archives.ablation, first=archives.cold_start)
     files = {
         folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives.all)

@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 
-from paper.study.claims import spelled
+from paper.study.claims import spelled, verdict_cell
 from paper.study.compare import RANDOM, Answer, Measure, Records, against_random, answered, versus
+from paper.study.judging import paired
 from paper.study.markdown import listed, table
+from paper.study.overall import unlike_starts
 from poolwise.experiments.records import Setting
 from poolwise.reports.numbers import signed
 
 
 def _above(records: Records, settings: Sequence[Setting], labels: Iterable[str]) -> list[tuple[str, ...]]:
     """Points above random of some methods: one column per setting, and their mean."""
+    records = paired(records.where(lambda setting: setting in settings), [*labels, RANDOM])  # the seeds that all have
     rows = []
     for label in labels:
         each = versus(records, label, RANDOM).each
@@ -21,7 +24,7 @@ def _above(records: Records, settings: Sequence[Setting], labels: Iterable[str])
 
 _FAMILIES: Mapping[str, Sequence[str]] = {
     "Exponent α of power sampling": (
-        "power-bald alpha=0.5", "power-bald", "power-bald alpha=2.0", "power-bald alpha=5.0", "bald",
+        "power-bald alpha=0.5", "power-bald", "power-bald alpha=2.0", "power-bald-5", "bald",
         "power-lbb alpha=0.5", "power-lbb", "power-lbb alpha=2.0", "power-lbb alpha=5.0",
     ),
     "Redundancy": (
@@ -43,7 +46,10 @@ def ablations(quick: Records, ablation: Records) -> str:
     """Variants on the settings that have them, then the number of samples and the batch size."""
     wanted = {label for family in _FAMILIES.values() for label in family}
     variants = quick.where(lambda s: wanted <= set(quick.groups[s].runs))
-    parts = ["## Ablations\n\nPoints above random, with intervals over the seeds."]
+    parts = [
+        "## Ablations\n\nPoints above random, with intervals over the seeds that all variants of a table have. "
+        f"Differences between variants are not tested.{unlike_starts(variants)}"
+    ]
     names = [s.experiment for s in variants.groups]
     parts += [_ablation(title, variants, list(variants.groups), family, names) for title, family in _FAMILIES.items()]
     for title, name, symbol in (
@@ -86,7 +92,7 @@ def posterior_coverage(quick: Records, coverage: Records) -> str:
     for other in sorted(curve, key=lambda other: curve[other].found.mean):
         found = versus(quick, name, other)
         beaten.append(
-            (f"`{other}`", _answer(curve[other]), _answer(end[other]), spelled(found.over_settings),
+            (f"`{other}`", verdict_cell(curve[other]), verdict_cell(end[other]), spelled(found.over_settings),
              f"{found.count('better')} / {found.count('inconclusive', 'equivalent', 'no verdict')} / "
              f"{found.count('worse')}", f"{found.ahead} of {len(found.each)}")
         )  # fmt: skip
@@ -106,18 +112,13 @@ def posterior_coverage(quick: Records, coverage: Records) -> str:
     )  # fmt: skip
 
 
-def _answer(answer: Answer) -> str:
-    """A verdict in the words of the page, and what it rests on."""
-    return f"**{answer.verdict}** {spelled(answer.found)}"
-
-
 # Data on which posterior coverage was found, first judged, or varied.
-_SEEN = ("fashion-mnist", "mnist", "kmnist", "20news")
+SEEN = ("fashion-mnist", "mnist", "kmnist", "20news")
 
 
 def _fresh(quick: Records, name: str) -> list[str]:
     """Posterior coverage on data that had no part in its making, if there is any."""
-    fresh = quick.where(lambda s: s.data not in _SEEN)
+    fresh = quick.where(lambda s: s.data not in SEEN)
     if not fresh.groups:
         return []
     others = [o for o in ("margin", "badge", "power-bald", "power-lbb", "cluster-margin", RANDOM) if o in fresh.labels]
@@ -129,7 +130,7 @@ def _fresh(quick: Records, name: str) -> list[str]:
         f"none of this ({listed(fresh.data_sets)}), the means over the curve are:",
         table(
             ("against", "fresh data, by data set", "by setting"),
-            [(f"`{o}`", _answer(answers[o]), spelled(found.over_settings)) for o, found in asked.items()],
+            [(f"`{o}`", verdict_cell(answers[o]), spelled(found.over_settings)) for o, found in asked.items()],
         ),
     ]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from paper.study.compare import Records, exact
 from poolwise.reports.archive import SUFFIX, read_archive
 
-FOLDERS = ("quick", "ablation", "coverage", "judging", "tail", "encoder")
+FOLDERS = ("quick", "ablation", "coverage", "judging", "confirmation", "long", "tail", "encoder")
 """Folders of paper/configs whose runs are in archives of the same names in paper/records."""
 
 
@@ -25,6 +25,8 @@ class Archives:
         ablation: the other runs of paper/configs/ablation.
         coverage: those of paper/configs/coverage.
         judging: those of paper/configs/judging.
+        confirmation: those of paper/configs/confirmation.
+        long: those of paper/configs/long.
         tail: those of paper/configs/tail.
         encoder: those of paper/configs/encoder.
         oracle: those of `python -m paper study oracle`.
@@ -36,6 +38,8 @@ class Archives:
     ablation: Records = field(default_factory=_none)
     coverage: Records = field(default_factory=_none)
     judging: Records = field(default_factory=_none)
+    confirmation: Records = field(default_factory=_none)
+    long: Records = field(default_factory=_none)
     tail: Records = field(default_factory=_none)
     encoder: Records = field(default_factory=_none)
     oracle: Records = field(default_factory=_none)

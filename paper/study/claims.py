@@ -1,9 +1,10 @@
 """What the paper claims, and what the records say of it: on the paper's own data, and on other data."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -34,12 +35,20 @@ from poolwise.reports.profiles import Problems, profiles
 
 Finding = Literal["holds", "does not hold", "equivalent", "inconclusive"]
 
-# The six algorithms of the paper's performance profiles.
-PAPER = ("bald", "power-bald", "lbb", "power-lbb", "random", "least-confidence")
+OURS, RELEASED, PRINTED = "this library's forms", "the authors' program", "the formula as printed"
+# Every reading of LBB, PLBB and PBALD. The program draws with exponent 5, this library with 1.
+LBB = {"lbb": OURS, "lbb-released": RELEASED, "lbb-printed": PRINTED}
+PLBB = {"power-lbb": OURS, "power-lbb-released": RELEASED}
+PBALD = {"power-bald": OURS, "power-bald-5": RELEASED}
+READINGS: Mapping[str, str] = {**LBB, **PLBB, **PBALD}
+"""Which reading of the paper a method is."""
 
-# Every reading of the paper's two methods: this library's, what its program computes, and for LBB the printed formula.
-LBB = ("lbb", "lbb-released", "lbb-printed")
-PLBB = ("power-lbb", "power-lbb-released")
+# The leaders of the paper's performance profiles, and the others there, in each reading.
+_OTHERS = ("bald", "random", "least-confidence")
+PROFILES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    OURS: (("power-lbb", "power-bald"), ("lbb", *_OTHERS)),
+    RELEASED: (("power-lbb-released", "power-bald-5"), ("lbb-released", *_OTHERS)),
+}
 
 # How many times faster LBB is than BatchBALD, at least: with batches of up to 10, and of more.
 MULTIPLE = "LBB is multiple times faster than BatchBALD", 2
@@ -95,6 +104,11 @@ class Claimed(NamedTuple):
     where: str = "all"
     wanted: Callable[[Setting], bool] = _any
 
+    @property
+    def reading(self) -> str | None:
+        """In which reading of the paper it is tested; None if there is one only."""
+        return READINGS.get(self.first)
+
 
 class Cell(NamedTuple):
     """What the records say of a claim.
@@ -142,13 +156,14 @@ def all_claims() -> Iterator[Claimed]:
     )  # fmt: skip
     for form in PLBB:
         yield Claimed("Power sampling improves LBB", form, form.removeprefix("power-"))
-    yield Claimed("Power sampling improves BALD", "power-bald", "bald")
-    for form in (*PLBB, "power-bald"):
+    for form in PBALD:
+        yield Claimed("Power sampling improves BALD", form, "bald")
+    for form in (*PLBB, *PBALD):
         for other in ("random", "least-confidence", "batchbald"):
             name = "PLBB" if form in PLBB else "PBALD"
             yield Claimed(f"{name} is among the leaders: ahead of {other}", form, other)
-    for form in PLBB:
-        yield Claimed("PLBB beats PBALD", form, "power-bald")
+    for form, other in zip(PLBB, PBALD, strict=True):
+        yield Claimed("PLBB beats PBALD", form, other)
     for form in LBB:
         for size in (10, 50):
             yield Claimed(
@@ -211,6 +226,11 @@ def spelled(found: Difference) -> str:
     return f"{signed(found.mean)} [{signed(found.low)}, {signed(found.high)}]"
 
 
+def verdict_cell(answer: Answer) -> str:
+    """A verdict in the words of the page, and what it rests on."""
+    return f"**{answer.verdict}** {spelled(answer.found)}"
+
+
 def _twins(records: Records, measure: Measure) -> Comparison:
     """Ensembles against dropout with the same data, batch size and seed, the mean over all methods."""
     by_name = {setting.experiment: setting for setting in records.groups}
@@ -251,8 +271,9 @@ def other_claims(records: Records, times: RunTimes) -> Iterator[Other]:
     """Claims about performance profiles and times."""
     for scope, wanted in SCOPES.items():
         part = records.where(wanted)
-        if set(PAPER) <= set(part.labels) and len(part.groups) > 1:
-            yield _leaders(part, scope)
+        for reading, (leaders, others) in PROFILES.items():
+            if {*leaders, *others} <= set(part.labels) and len(part.groups) > 1:
+                yield _leaders(part, f"{scope}, {reading}", leaders, others)
     for size in sorted({size for _, size in times.seconds}):
         yield _faster_in_table(times, size)
     for size in (10, 50):
@@ -294,21 +315,26 @@ def _faster(size: int, records: Records) -> Other:
     return Other(text, f"batches of {size}", f"at least {least} times", _judge(low, high, least), numbers)
 
 
-def _leaders(records: Records, scope: str) -> Other:
+def _leaders(records: Records, where: str, leaders: Sequence[str], others: Sequence[str]) -> Other:
+    """Every leader against every other method: the claim holds if all of them lead, and does not if one is behind."""
     table = by_data(records)
-    kept = [table.labels.index(label) for label in PAPER]
-    table = Problems(PAPER, table.errors_P_S[:, kept], table.setting_P)
+    kept = [table.labels.index(label) for label in (*leaders, *others)]
+    table = Problems((*leaders, *others), table.errors_P_S[:, kept], table.setting_P)
     found = profiles(table)  # the largest area first
     order = ", ".join(f"{p.label} {p.area:.3f} [{p.area_low:.3f}, {p.area_high:.3f}]" for p in found)
-    leaders = [p.label for p in found if p.label in ("power-lbb", "power-bald")]
-    other = next(p.label for p in found if p.label not in leaders)
     tau = float(found[0].tau_T[-1])
-    ahead = area_above(table, leaders[-1], other, tau)
+    pairs = list(product(leaders, others))
+    answers = answered({(one, other): area_above(table, one, other, tau) for one, other in pairs})
+    verdicts = {answer.verdict for answer in answers.values()}
+    finding: Finding = "holds" if verdicts == {"better"} else "does not hold" if "worse" in verdicts else "inconclusive"
+    (first, second), least = min(answers.items(), key=lambda item: item[1].found.mean)
+    clear = sum(answer.verdict == "better" for answer in answers.values())
     return Other(
         "PLBB and PBALD lead the performance profiles of the paper's six algorithms",
-        scope,
+        where,
         "area",
-        _judge(ahead.low, ahead.high, 0.0),
-        f"over the data sets, the second leads the best other ({other}) by {spelled(ahead)} hundredths; "
-        f"τ from 1 to {tau:.2f}; areas over all settings: {order}",
+        finding,
+        f"over the data sets, {clear} of {len(pairs)} leads over the others are beyond chance (Holm); the least is "
+        f"that of {first} over {second}, {spelled(least.found)} hundredths; τ from 1 to {tau:.2f}; areas over all "
+        f"settings: {order}",
     )

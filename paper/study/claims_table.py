@@ -15,13 +15,16 @@ def claims_table(claims: Iterable[Tested]) -> str:
 
 def _row(tested: Tested) -> tuple[str, ...]:
     claimed = tested.claimed
-    cells = (_cell(tested.cells[column]) for column in COLUMNS)
+    cells = (_cell(tested, tested.cells[column]) for column in COLUMNS)
     tail = f"{tested.ahead} of {tested.settings}"
     return claimed.text, claimed.where, f"`{claimed.first} − {claimed.second}`", *cells, tail
 
 
-def _cell(cell: Cell) -> str:
-    return f"**{cell.finding}** {spelled(cell.found)}{adjusted(cell.p_value)}"
+def _cell(tested: Tested, cell: Cell) -> str:
+    ahead = (
+        ", ahead" if tested.claimed.kind == "close" and cell.finding == "does not hold" and cell.found.mean > 0 else ""
+    )
+    return f"**{cell.finding}**{ahead} {spelled(cell.found)}{adjusted(cell.p_value)}"
 
 
 def adjusted(p_value: float) -> str:

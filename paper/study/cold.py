@@ -105,7 +105,15 @@ def chosen(records: Records) -> str:
 
 def verdict(records: Records) -> str:
     """What the table says, in a few sentences, and what follows for the default."""
-    asked, best = against_random(records), chosen(records)
+    best, rule = chosen(records), "A default should be better over the data sets and clearly worse in none."
+    if best == RANDOM:
+        return f"{compared(records)} {rule} No method is, so the default stays random."
+    return f"{compared(records)} {rule} Of the methods that are, `{best}` has the highest mean."
+
+
+def compared(records: Records) -> str:
+    """Which first batches are better than a random one, where they are worse, and which cannot be told apart."""
+    asked = against_random(records)
     named = [
         f"{word}: {listed(labels)}"
         for word in ("better", "worse", "equivalent", "inconclusive")
@@ -127,10 +135,7 @@ def verdict(records: Records) -> str:
         rivals = answered({label: first_less(records, first, label).over_data for label in others})
         close = [f"`{label}`" for label in others if rivals[label].verdict in ("inconclusive", "equivalent")]
         said += [f"`{first}` has the highest mean; these runs cannot tell it from {listed(close)}."] if close else []
-    rule = "A default should be better over the data sets and clearly worse in none."
-    if best == RANDOM:
-        return " ".join([*said, rule, "No method is, so the default stays random."])
-    return " ".join([*said, rule, f"Of the methods that are, `{best}` has the highest mean."])
+    return " ".join(said)
 
 
 def _each(records: Records, order: Sequence[str]) -> str:

@@ -70,6 +70,11 @@ class Records:
         return mean(r.seconds["select"] for run in runs for r in run.rounds if r.picks and "select" in r.seconds)
 
 
+def joined(*parts: Records) -> Records:
+    """The runs of several records."""
+    return Records(run for part in parts for group in part.groups.values() for run in group.everything)
+
+
 def repeated(setting: Setting) -> bool:
     """Whether the pool holds copies, noisy or exact."""
     return setting.experiment.startswith("r") and not setting.experiment.startswith("r8")
@@ -138,6 +143,11 @@ class Comparison:
         return self.over_data if unit == "data sets" else self.over_settings
 
 
+def data_name(data: str) -> str:
+    """What data is called: a set of the catalogue, or a file of the judging data."""
+    return data.removesuffix(".npz")
+
+
 def by_data_set(values: Mapping[Setting, float]) -> dict[str, float]:
     """The mean of a number over the settings of each data set."""
     data_sets = sorted({setting.data for setting in values})
@@ -168,9 +178,17 @@ def saved_over_data(records: Records, labels: Iterable[str]) -> dict[str, Differ
     return dict(sorted(found.items(), key=lambda item: -item[1].mean))
 
 
-def saved(records: Records, label: str) -> dict[Setting, float]:
-    """The share of labels that a method saves against random, in each setting."""
-    return {setting: saving_in(group, label).share for setting, group in records.groups.items()}
+def saved(records: Records, label: str, *, smooth: bool = True, flat: bool = True) -> dict[Setting, float]:
+    """The share of labels that a method saves against random, in each setting.
+
+    Args:
+        records: the runs.
+        label: the method.
+        smooth: whether curves are made monotone first, as everywhere but where it is asked what that does.
+        flat: whether curves that do not rise are a case of their own, as everywhere but there.
+    """
+    groups = records.groups.items()
+    return {setting: saving_in(group, label, smooth=smooth, flat=flat).share for setting, group in groups}
 
 
 def never_reached(records: Records, label: str) -> int:
@@ -185,10 +203,11 @@ ENOUGH = 6
 def verdict_alone(found: Difference) -> Verdict:
     """The verdict of an interval over data sets or settings, as the only one that is asked about.
 
-    Without an interval it is inconclusive, and `"equivalent"` needs `ENOUGH` data sets or settings.
+    Without an interval it is inconclusive. `"equivalent"` needs `ENOUGH` data sets or settings; of fewer, an interval
+    within half a point says on which side of 0 it is, if it is on one.
     """
-    unsure = found.verdict == "no verdict" or (found.verdict == "equivalent" and found.seeds < ENOUGH)
-    return "inconclusive" if unsure else found.verdict
+    alike = found.verdict == "equivalent" and found.seeds >= ENOUGH
+    return "equivalent" if alike else found.sign
 
 
 class Answer(NamedTuple):

@@ -8,12 +8,13 @@ from statistics import mean
 from typing import Any
 
 from paper.cold_start import TABLES
-from paper.judging import CLASSES
+from paper.judging import CONFIRMATION, JUDGING
 from paper.places import CONFIGS, must_exist
 from paper.study.archives import FOLDERS
 from paper.study.cold import against_random as first_against_random
 from paper.study.cold import first_less
-from paper.study.compare import RANDOM, Records, against_random, by_data_set, over, saved, texts, versus
+from paper.study.compare import RANDOM, Records, against_random, by_data_set, data_name, over, saved, texts, versus
+from paper.study.confirmation import TOGETHER
 from paper.study.judging import BUDGETS
 from poolwise.data.specs import SPECS
 from poolwise.experiments import Config, read_config
@@ -38,10 +39,11 @@ def _at(budget: str) -> Wanted:
 # On fixed features, batches were larger where there were more labels, so a condition is a budget, which is both.
 _BUDGETS: Mapping[str, Wanted] = {"all": lambda s: True, **{name: _at(name) for name in BUDGETS}}
 _VERY_LARGE: Mapping[str, Wanted] = {VERY_LARGE: lambda s: s.batch_size > LARGE_BATCH}
+_JUDGED = {**JUDGING, **CONFIRMATION}
 # Headings of docs/results.md.
 _SECTIONS = {
     "network": "All settings together",
-    "fixed": "Mutual herding, judged on other data",
+    "fixed": TOGETHER,
     VERY_LARGE: "Large batches, Fashion-MNIST, pool of 20,000",
 }
 # Keys of a method in a configuration that are not parameters of its own.
@@ -110,7 +112,7 @@ def _rows(kind: str, condition: str, part: Records) -> Iterator[Row]:
             better=against.count("better"),
             label=label,
             parameters=parameters,
-            each={_name(data): round(share, 4) for data, share in each.items()},
+            each={data_name(data): round(share, 4) for data, share in each.items()},
         )
 
 
@@ -136,8 +138,8 @@ def _scope(part: Records, section: str) -> Scope:
     ends = [count for group in part.groups.values() for count in (group.labelled[0], group.labelled[-1])]
     return Scope(
         section=section,
-        kinds={_name(s.data): _kind(s) for s in part.groups},
-        classes={_name(s.data): _classes(s) for s in part.groups},
+        kinds={data_name(s.data): _kind(s) for s in part.groups},
+        classes={data_name(s.data): _classes(s) for s in part.groups},
         batches=sorted({s.batch_size for s in part.groups}),
         labels=[min(ends), max(ends)],
         pools=sorted({config.data.pool * config.data.repeats for config in configs if config.data.pool}),
@@ -177,22 +179,18 @@ def _first(records: Records) -> Iterator[First]:
                 high=round(answer.found.high, 4) if known else None,
                 verdict=answer.verdict,
                 data_sets=len(part.data_sets),
-                worse={_name(s.data): round(d.mean, 4) for s, d in each.items() if d.verdict == "worse"},
+                worse={data_name(s.data): round(d.mean, 4) for s, d in each.items() if d.verdict == "worse"},
             )
-
-
-def _name(data: str) -> str:
-    """What data is called: a set of the catalogue, or a file of the judging data."""
-    return data.removesuffix(".npz")
 
 
 def _classes(setting: Setting) -> int:
     """How many classes the data has."""
-    data = _name(setting.data)
-    return SPECS[data].class_count if data in SPECS else CLASSES[data]
+    data = data_name(setting.data)
+    return SPECS[data].class_count if data in SPECS else _JUDGED[data].classes
 
 
 def _kind(setting: Setting) -> str:
-    if _name(setting.data) in TABLES:
-        return "tables"
-    return "texts" if texts(setting._replace(data=_name(setting.data))) else "images"
+    data = data_name(setting.data)
+    if data in _JUDGED:
+        return _JUDGED[data].kind
+    return "texts" if texts(setting) else "images"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from paper.study.compare import Comparison
+from paper.study.compare import Comparison, Records, saved_over_data
 from poolwise.experiments.records import Setting
 from poolwise.reports.comparable import Comparable
 from poolwise.reports.figures import draw_profiles
@@ -44,6 +44,35 @@ def map_figure(rows: Mapping[str, Comparison]) -> Figure:
     axes.set_xticks(range(len(settings)), [setting.experiment for setting in settings], rotation=90, fontsize=8)
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
     figure.colorbar(image, label="points of accuracy above random, mean over the curve", shrink=0.8)
+    return figure
+
+
+def saved_figure(parts: Mapping[str, Records], labels: Sequence[str], across: int = 3) -> Figure:
+    """Labels saved by every method in several parts of the records, with intervals over the data sets.
+
+    Args:
+        parts: the records of each part, each with all methods.
+        labels: the methods, the first on top.
+        across: how many panels stand beside each other.
+    """
+    rows, across = -(-len(parts) // across), min(across, len(parts))
+    figure = Figure(figsize=(3.4 * across, rows * (0.32 * len(labels) + 1)), layout="constrained")
+    panels = figure.subplots(rows, across, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes in panels[len(parts) :]:
+        axes.set_visible(False)
+    looks = choose_line_styles({label: label for label in labels})
+    for axes, (name, part) in zip(panels, parts.items(), strict=False):
+        for y, (label, found) in enumerate((label, saved_over_data(part, [label])[label]) for label in labels):
+            axes.plot([100 * found.low, 100 * found.high], [y, y], color=looks[label].colour, linewidth=2.5, alpha=0.4)
+            axes.plot(100 * found.mean, y, "o", color=looks[label].colour, markersize=5)
+        axes.axvline(0, color="0.3", linewidth=0.8)
+        axes.set_title(name, fontsize=9)
+        axes.tick_params(labelsize=8)
+        axes.grid(axis="x", color="0.9", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_yticks(range(len(labels)), labels)
+    panels[0].invert_yaxis()
+    figure.supxlabel("labels saved against random, %", fontsize=9)
     return figure
 
 

@@ -1,10 +1,11 @@
 """Parts of the pages of the study that take any records: every method against random, and method against method."""
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import mean, median
 
 from paper.study.areas import by_data
-from paper.study.claims import spelled
+from paper.study.claims import verdict_cell
 from paper.study.compare import (
     ENOUGH,
     RANDOM,
@@ -24,12 +25,19 @@ from poolwise.reports.numbers import UNKNOWN, seconds, signed
 from poolwise.reports.paired import Difference
 from poolwise.reports.profiles import Profile, profiles
 
+# More methods than this are not named one by one where they are inconclusive.
+_MANY = 8
+# Nor more than this where they begin apart.
+_FEW = 3
+
 
 class Standing:
     """How every method of some records compares with random.
 
     Args:
         records: the runs.
+        largest: the ratio of error rates up to which performance profiles are looked at; the largest that occurs if it
+            is not given, which a single run almost without errors can make very large.
 
     Attributes:
         records: the runs.
@@ -39,14 +47,14 @@ class Standing:
         profiles: performance profiles, drawn again by data set.
     """
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, largest: float | None = None) -> None:
         self.records = records
         self.saved: dict[str, Answer] = answered(saved_over_data(records, records.labels))
         self.answers: dict[Measure, dict[str, Answer]] = {
             "curve": against_random(records), "end": against_random(records, "end")
         }  # fmt: skip
         self.by_setting = against_random(records, unit="settings")
-        self.profiles: Sequence[Profile] = profiles(by_data(records))
+        self.profiles: Sequence[Profile] = profiles(by_data(records), largest)
 
     def named(self, answers: Mapping[str, Answer]) -> str:
         """Which methods have which verdict, in the order of labels saved."""
@@ -57,6 +65,8 @@ class Standing:
         found = {verdict: labels for verdict, labels in words.items() if labels}
         if list(found) == ["inconclusive"]:
             return "no method can be told from random"
+        if len(found.get("inconclusive", ())) > _MANY:
+            found["inconclusive"] = [f"the other {len(found['inconclusive'])}"]
         return "; ".join(f"{verdict}: {listed(labels)}" for verdict, labels in found.items())
 
 
@@ -71,7 +81,7 @@ def summary(standing: Standing) -> str:
         f"{len(records.labels)} methods on {len(records.groups)} settings of {len(records.data_sets)} data sets "
         f"({listed(records.data_sets)}), {seeds} seeds each: {runs:,} runs.",
         "Labels saved against random, in percent, mean over the data sets: "
-        + listed([f"`{label}` {_percent(answer.found)}" for label, answer in best]) + ". These intervals are not "
+        + listed([f"`{label}` {whole_percent(answer.found)}" for label, answer in best]) + ". These intervals are not "
         f"corrected. After correction for all methods, {standing.named(standing.saved)}.",
     ]  # fmt: skip
     sentences += [
@@ -93,11 +103,11 @@ def standing_table(standing: Standing) -> str:
         rows.append(
             (
                 f"`{label}`",
-                f"**{answer.verdict}** {_percent(answer.found)}",
+                f"**{answer.verdict}** {whole_percent(answer.found)}",
                 f"{never_reached(records, label)} of {len(records.groups)}",
-                _answer(standing.answers["curve"][label]),
-                _answer(standing.answers["end"][label]),
-                _answer(standing.by_setting[label]),
+                verdict_cell(standing.answers["curve"][label]),
+                verdict_cell(standing.answers["end"][label]),
+                verdict_cell(standing.by_setting[label]),
                 f"{each.count('better')} / {unclear} / {each.count('worse')}",
                 _area(area.get(label)),
                 _seconds(records, label),
@@ -109,6 +119,18 @@ def standing_table(standing: Standing) -> str:
         "settings better / unclear / worse", "area of the profile", "per query",
     )  # fmt: skip
     return table(head, rows)
+
+
+def columns(standing: Standing) -> str:
+    """Where the columns of another table than the first are explained, and what is different about its areas."""
+    return (
+        f"The columns are those of the first table on this page. Areas are for τ up to {_largest_ratio(standing):.2f} "
+        "here, so they cannot be compared with those there."
+    )
+
+
+def _largest_ratio(standing: Standing) -> float:
+    return float(standing.profiles[0].tau_T[-1]) if standing.profiles else math.nan
 
 
 def reading(standing: Standing) -> str:
@@ -124,28 +146,49 @@ def reading(standing: Standing) -> str:
         if known
         else ""
     )
-    tau = standing.profiles[0].tau_T[-1] if standing.profiles else float("nan")
     return (
         "*Labels saved* compares how many labels the method and random need for the accuracy that random ends with; "
         "25 is a quarter fewer. The initial labels count. Curves are means over the seeds, made monotone by isotonic "
         "regression. A method that never reaches that accuracy is compared at the accuracy where it ends itself. If "
-        "random needs fewer labels, the number is negative: the share that random saves. *Curve* and *end* are "
-        "accuracies above random in percentage points: averaged over the numbers of labels from the first to the last, "
-        "with straight lines between the measurements, and at the last. *Never reached* counts settings.\n\n"
-        "*By data set* is the stronger evidence. Settings are averaged within a data set, and brackets are 95 % "
-        "intervals (Student's t) over the data sets. Copies of a data set count as the same data set. Settings of one "
-        f"data set are alike, so intervals by setting are too narrow.{middle}\n\n"
-        f"*Verdicts*: a method is **equivalent** if the interval is within ±0.5 point, over {ENOUGH} data sets or "
-        "settings at least. Otherwise it is **better** or **worse** if its difference is significant at the 5 % level "
-        "after Holm's correction (1979) for all methods of the column, and **inconclusive** if not: these runs cannot "
-        "tell. Intervals are not corrected, so one may exclude 0 although the verdict is inconclusive. In a single "
-        "setting the interval is over the seeds, and nothing is corrected.\n\n"
-        "*Area*: a performance profile shows, for each τ, the share of problems on which the final error rate of a "
-        "method is at most τ times that of the best method (Dolan and Moré 2002, as in the paper's appendix). A "
-        "problem is one seed of a setting. The area is the mean of that share over τ from 1 to "
-        f"{tau:.2f}, the largest ratio that occurs. Its interval is bootstrapped over data sets, then problems. *Per "
-        "query*: mean seconds per selection, averaged over the settings, on one processor core that was also used "
-        "for other work."
+        "random needs fewer labels, the number is negative: the share that random saves. If random does not get above "
+        "the accuracy at the first labels, which all methods share, there is nothing to save, and the share is 0. If "
+        "only the method does not, it needs all its labels. Where curves are flat, a small gain saves a large share. "
+        "*Curve* and *end* are accuracies above random in percentage points: averaged over the numbers of labels from "
+        "the first to the last, with straight lines between the measurements, and at the last. *Never reached* counts "
+        "settings.\n\n*By data set* is the stronger evidence. Settings are averaged within a data set, and brackets "
+        "are 95 % intervals (Student's t) over the data sets. Copies of a data set count as the same data set. "
+        f"Settings of one data set are alike, so intervals by setting are too narrow.{middle}\n\n*Verdicts*: a method "
+        f"is **equivalent** if the interval is within ±0.5 point, over {ENOUGH} data sets or settings at least, also "
+        "if that interval leaves out 0. Otherwise it is **better** or **worse** if its difference is significant at "
+        "the 5 % level after Holm's correction (1979) for all methods of the column, and **inconclusive** if not: "
+        "these runs cannot tell. Intervals are not corrected, so one may exclude 0 although the verdict is "
+        "inconclusive. In a single setting the interval is over the seeds, and nothing is corrected.\n\n*Area*: a "
+        "performance profile shows, for each τ, the share of problems on which the final error rate of a method is at "
+        "most τ times that of the best method (Dolan and Moré 2002, as in the paper's appendix). A problem is one "
+        f"seed of a setting. The area is the mean of that share over τ from 1 to {_largest_ratio(standing):.2f}, the "
+        "largest ratio that occurs. Its interval is bootstrapped over data sets, then problems. *Per query*: mean "
+        "seconds per selection, averaged over the settings, on one processor core that was also used for other work."
+    )
+
+
+def unlike_starts(records: Records) -> str:
+    """Which methods' runs do not begin with the accuracy of random's of the same seed, which has the same labels."""
+    apart: dict[str, float] = {}
+    for group in records.groups.values():
+        begun = {label: group.values(label, "accuracy") for label in records.labels}
+        for label, curves in begun.items():
+            for seed in curves.keys() & begun[RANDOM].keys():
+                distance = abs(float(curves[seed][0] - begun[RANDOM][seed][0]))
+                apart[label] = max(apart.get(label, 0.0), distance)
+    named = {label: distance for label, distance in apart.items() if distance > 1e-9}
+    if not named:
+        return ""
+    said = f"{len(named)} variants here (up to {100 * max(named.values()):.1f} points)"
+    if len(named) <= _FEW:
+        said = listed([f"`{label}` (up to {100 * distance:.1f} points)" for label, distance in named.items()])
+    return (
+        " Runs of one seed have the same first labels and begin with the same accuracy, but not those of other "
+        f"versions of the program: {said}. There pairing by seed helps less, and times may be of another machine."
     )
 
 
@@ -160,12 +203,9 @@ def wins_table(records: Records) -> str:
     return table(("ahead of", *(f"`{label}`" for label in labels)), rows)
 
 
-def _percent(found: Difference) -> str:
+def whole_percent(found: Difference) -> str:
+    """A share of labels in percent, with its interval."""
     return f"{signed(found.mean, 0)} [{signed(found.low, 0)}, {signed(found.high, 0)}]"
-
-
-def _answer(answer: Answer) -> str:
-    return f"**{answer.verdict}** {spelled(answer.found)}"
 
 
 def _area(profile: Profile | None) -> str:

@@ -11,14 +11,17 @@ from paper.study.archives import Archives
 from paper.study.claims import SCOPES, RunTimes, judged_claims, other_claims
 from paper.study.claims_table import claims_table
 from paper.study.cold import cold_start
-from paper.study.compare import ENOUGH, RANDOM, Records, dropout, in_paper, repeated, texts, versus
+from paper.study.compare import ENOUGH, RANDOM, Records, dropout, in_paper, repeated, saved_over_data, texts, versus
+from paper.study.confirmation import PICTURE, by_kind, confirmation, confirmed_runs
 from paper.study.copies import exact_copies
-from paper.study.figures import curve_figure, map_figure, profile_figure
+from paper.study.figures import curve_figure, map_figure, profile_figure, saved_figure
 from paper.study.files import Done, in_words
 from paper.study.further import further_rivals, long_tail, pretrained, room
-from paper.study.judging import judging
+from paper.study.judging import by_budget, judged_rules, judging
+from paper.study.longer import longer_curves
 from paper.study.markdown import listed, table
-from paper.study.overall import Standing, conditions_table, reading, standing_table, summary, wins_table
+from paper.study.overall import Standing, conditions_table, reading, standing_table, summary, unlike_starts, wins_table
+from paper.study.short import in_short
 from poolwise.experiments.records import RunRecord, Setting
 from poolwise.storage import replacing
 
@@ -65,16 +68,26 @@ def write_page(
     against = {label: versus(quick, label, RANDOM) for label in standing.saved}
     _save(map_figure(against), docs / "results" / "differences.png")
     _save(curve_figure(main, SHOWN), docs / "results" / "curves.png")
+    for rule, records in judged_rules(judged).items():
+        order = list(saved_over_data(records, records.labels))
+        figure = saved_figure({f"{name} budget": part for name, part in by_budget(records).items()}, order)
+        _save(figure, docs / "results" / f"{rule}.png")
+    if (confirmed := confirmed_runs(archives.confirmation)).groups:
+        parts = {f"{name} budget": part for name, part in by_budget(confirmed).items()} | by_kind(confirmed)
+        figure = saved_figure(parts, list(saved_over_data(confirmed, confirmed.labels)))
+        _save(figure, docs / "results" / f"{PICTURE}.png")
     beside = {
+        "the confirmation of judging": confirmation(archives.confirmation, judged),
+        "longer curves": longer_curves(archives.long),
         "further rivals at the middle budget": further_rivals(judged),
         "a long tail": long_tail(archives.tail),
         "images by a pretrained encoder": pretrained(archives.encoder),
         "the oracle": room(judged, archives.oracle),
         "first batches": cold_start(archives.cold_start),
     }
-    parts = [
+    sections = [
         "# Results",
-        _summary(standing),
+        in_short(standing, archives, large),
         _overall(standing),
         judging(judged),
         *beside.values(),
@@ -87,17 +100,18 @@ def write_page(
     ]
     path = docs / "results.md"
     with replacing(path) as file:
-        file.write(("\n\n".join(filter(None, parts)) + "\n").encode())
+        file.write(("\n\n".join(filter(None, sections)) + "\n").encode())
     return path
 
 
 def _summary(standing: Standing) -> str:
     note = (
-        "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), "
-        "and pools have 5,000 examples. With large networks and pools, the ranking may differ. With 47 or more "
-        "classes, `batchbald` and `epig` choose from a random fifth of the pool in each round, to save time."
+        "Networks are small (one hidden layer of 128 units on 14×14 pixels, on fixed features or on embeddings), and "
+        "pools have 5,000 examples. With large networks and pools, the ranking may differ. All runs begin with one to "
+        "five labels of each class, drawn with the true labels, which a labelling project does not have. With 47 or "
+        "more classes, `batchbald` and `epig` choose from a random fifth of the pool in each round, to save time."
     )
-    return f"{summary(standing)}\n\n{note} {_lengths(standing.records)}"
+    return f"{summary(standing)}\n\n{note} {_lengths(standing.records)}{unlike_starts(standing.records)}"
 
 
 def _lengths(records: Records) -> str:
@@ -110,19 +124,21 @@ def _lengths(records: Records) -> str:
         for size, found in sorted(ends.items())
     ]
     return (
-        f"The curves here are short. Labels at their ends: {listed(said)}. Longer ones are in the sections on judging, "
-        "and in [Figure 1 (c)](figure-1c.md), which goes to 500 labels in batches of 10."
+        f"The curves here are short. Labels at their ends: {listed(said)}. Longer ones are in the sections on judging "
+        "and on [longer curves](#longer-curves), and in [Figure 1 (c)](figure-1c.md), which goes to 500 labels in "
+        "batches of 10."
     )
 
 
 def _overall(standing: Standing) -> str:
     return (
-        f"## All settings together\n\n{standing_table(standing)}\n\n{reading(standing)}\n\n"
+        f"## All settings together\n\n{_summary(standing)}\n\n{standing_table(standing)}\n\n{reading(standing)}\n\n"
         "![Performance profiles](results/profiles.png)\n\n"
         "![Difference from random by setting](results/differences.png)\n\n"
         "Points above random in each setting; bold where the seeds say better or worse: "
         "the interval leaves out 0, and is not within half a point.\n\n"
         "![Learning curves](results/curves.png)\n\n"
+        "Test accuracy with batches of 10 and 50; bands are one standard deviation over the seeds.\n\n"
         "### Method against method\n\n"
         "Each cell counts where the method of the row has a higher mean over the curve than the method of the column: "
         f"in how many of the {len(standing.records.data_sets)} data sets, and of the {len(standing.records.groups)} "
@@ -136,15 +152,15 @@ def _claims(archives: Archives, times: RunTimes, large: Sequence[RunRecord]) -> 
         "## The paper's claims\n\n"
         "`lbb` and `power-lbb` are this library's forms (normalised redundancy, exponent 1). `lbb-printed` is the "
         "formula as printed (every pair counted twice). `lbb-released` and `power-lbb-released` are what the authors' "
-        "program computes (exponent 5). `power-bald` has exponent 1.",
+        "program computes (exponent 5). `power-bald` has exponent 1, `power-bald-5` that of the program.",
         "A claim *holds* or *does not hold* if the difference is significant at the 5 % level after Holm's correction "
         "(1979) for all claims of the column that have an interval, but those of closeness. It is *equivalent* if the "
         f"interval is within ±0.5 point, over {ENOUGH} data sets or settings at least, whatever the claim says, and "
         "*inconclusive* otherwise. A claim that two methods are close holds if it is equivalent, and does not hold if "
-        "the interval is outside ±0.5 point; nothing is corrected there. Findings by data set are the stronger "
-        "evidence, but few data sets and many claims can hardly show anything: there, inconclusive says little. "
-        "Findings by setting alone are weaker. Numbers come from `paper/records/quick.csv.gz`, and times of the "
-        "paper's pool from [run-time.md](run-time.md).",
+        "the interval is outside ±0.5 point, *ahead* if the first is the better one; nothing is corrected there. "
+        "Findings by data set are the stronger evidence, but few data sets and many claims can hardly show anything: "
+        "there, inconclusive says little. Findings by setting alone are weaker. Numbers come from "
+        "`paper/records/quick.csv.gz`, and times of the paper's pool from [run-time.md](run-time.md).",
         "Two more readings have no row here. The printed formula counts every pair twice. If each is counted once, it "
         "is 2-BALD, a member of the k-BALD family (Kirsch 2023, *Speeding Up BatchBALD*): `lbb` with "
         '`redundancy="sum"` and `pairs="unordered"`, which is among the ablations below. The other is the paper\'s '
@@ -163,7 +179,11 @@ def _claims(archives: Archives, times: RunTimes, large: Sequence[RunRecord]) -> 
     for scope, wanted in SCOPES.items():
         part = quick.where(wanted)
         if part.groups:
-            parts.append(f"### On {scope}\n\n{len(part.groups)} settings of {listed(part.data_sets)}.")
+            copies = any(map(repeated, part.groups)) and scope != next(iter(SCOPES))
+            parts.append(
+                f"### On {scope}\n\n{len(part.groups)} settings of {listed(part.data_sets)}."
+                + " Fashion-MNIST is here with noisy copies, which the paper does not have." * copies
+            )
             parts.append(claims_table(judged_claims(part)))
     parts.append(exact_copies(archives.copies))
     others = [(c.text, c.where, f"`{c.form}`", f"**{c.finding}**", c.numbers) for c in other_claims(quick, times)]
