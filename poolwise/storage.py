@@ -151,11 +151,16 @@ class FolderLock:
 
     def release(self) -> None:
         """Give the lock back. A forked process leaves the lock to its parent."""
-        if self._process == os.getpid():
-            self._process = 0
+        if self.held:
             with suppress(OSError):
                 (self._folder / HOLDER).unlink()
             self._lock.release()
+            self._process = 0
+
+    @property
+    def held(self) -> bool:
+        """Whether this object has the lock, in this process."""
+        return self._process == os.getpid()
 
     @property
     def gone(self) -> bool:

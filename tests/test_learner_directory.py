@@ -10,6 +10,7 @@ import signal
 import subprocess
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ from test_fingerprint import as_version_0_1
 
 import poolwise as pw
 from poolwise import errors
+from poolwise.learning.ownership import Ownership
 from poolwise.posteriors import Committee
+from poolwise.storage import FolderLock
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -107,8 +110,6 @@ def test_a_notebook_cell_can_be_run_twice(tmp_path):
 
 def open_elsewhere(folder):
     """Take the folder's lock as another process would."""
-    from poolwise.storage import FolderLock
-
     with FolderLock(folder):
         pass
 
@@ -232,6 +233,41 @@ def test_threads_take_over_from_each_other_without_a_torn_state(tmp_path):
     assert not wrong
     assert all("took over" in str(error) for error in refused)
     pw.ActiveLearner.load(tmp_path).query()
+
+
+def test_a_learner_can_be_opened_while_another_thread_forgets_the_last_one(tmp_path, monkeypatch):
+    giving_back, release = threading.Event(), FolderLock.release
+
+    def slowly(lock):
+        giving_back.set()
+        time.sleep(0.2)  # whatever its length, the learner below must wait for the end
+        release(lock)
+
+    monkeypatch.setattr(FolderLock, "release", slowly)
+    last = [learner(tmp_path)]
+    thread = threading.Thread(target=last.clear)
+    thread.start()
+    assert giving_back.wait(60)
+    learner(tmp_path).query()
+    thread.join()
+
+
+def test_a_learner_that_was_taken_over_before_it_was_open_leaves_the_newest_one_in_place(tmp_path):
+    learner(tmp_path).close()
+    first = Ownership(tmp_path)
+    second = Ownership(tmp_path)
+    third = Ownership(tmp_path)
+    second.undo()
+    third.check()
+    for refused in (first, second):
+        with pytest.raises(errors.StateError, match="took over"):
+            refused.check()
+    del first, second
+    gc.collect()
+    with pytest.raises(errors.LockedError):
+        open_elsewhere(tmp_path)
+    third.close()
+    open_elsewhere(tmp_path)
 
 
 def test_read_only(tmp_path):

@@ -6,6 +6,7 @@ learner can be run again while the old object is still alive. The old one then r
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,10 @@ from poolwise.errors import StateError
 from poolwise.storage import FolderLock, make_folder
 
 _taking = threading.Lock()
-_owners: "weakref.WeakValueDictionary[str, Ownership]" = weakref.WeakValueDictionary()  # by the real path of the folder
+# Both by the real path of the folder. A lock outlives its owner by the moment in which it is given back.
+_owners: "weakref.WeakValueDictionary[str, Ownership]" = weakref.WeakValueDictionary()
+_locks: "weakref.WeakValueDictionary[str, FolderLock]" = weakref.WeakValueDictionary()
+_GIVEN_BACK = 5.0  # seconds; giving a lock back takes well under a millisecond, on a machine that does nothing else
 
 
 class Ownership:
@@ -35,10 +39,13 @@ class Ownership:
         key = os.path.realpath(folder)
         with _taking:
             before = _owners.get(key)
+            if before is None:
+                _wait_until_given_back(key)
             if before is None or not before.usable:
                 before = None
                 self._lock, self._writing = FolderLock(folder), threading.RLock()
                 self._lock.acquire()
+                _locks[key] = self._lock
             else:
                 self._lock, self._writing = before._lock, before._writing
                 before._end(
@@ -79,12 +86,17 @@ class Ownership:
                 self._lock.release()
 
     def undo(self) -> None:
-        """Give the right back to the learner that had it before, since the new one could not be opened."""
+        """Give the right back to the learner that had it before, since the new one could not be opened.
+
+        If yet another learner has taken over meanwhile, the right stays there.
+        """
         before = None if self._before is None else self._before()
         if before is None:
             self.close()
             return
         with _taking:
+            if self._refusal is not None:
+                return
             self._end("this learner could not be opened.")
             before._refusal = None
             before._give_back = weakref.finalize(before, before._lock.release)
@@ -95,3 +107,10 @@ class Ownership:
         with self._writing:
             self._refusal = refusal
             self._give_back.detach()
+
+
+def _wait_until_given_back(key: str) -> None:
+    """Wait for another thread in which the last learner of a folder is being garbage-collected."""
+    lock, until = _locks.get(key), time.monotonic() + _GIVEN_BACK
+    while lock is not None and lock.held and time.monotonic() < until:
+        time.sleep(0.001)
