@@ -179,6 +179,8 @@ def test_a_directory_that_was_removed_can_be_made_again(tmp_path):
     shutil.rmtree(tmp_path / "run")
     again = learner(tmp_path / "run")
     assert again.rounds == ()
+    with pytest.raises(errors.StateError, match=r"was removed, .* made it again"):
+        this.skip()
     with pytest.raises(errors.LockedError):
         open_elsewhere(tmp_path / "run")
     del this
@@ -244,6 +246,7 @@ def test_a_learner_can_be_opened_while_another_thread_forgets_the_last_one(tmp_p
         release(lock)
 
     monkeypatch.setattr(FolderLock, "release", slowly)
+    monkeypatch.setattr("poolwise.learning.ownership._GIVEN_BACK", 300.0)  # however busy the machine is
     last = [learner(tmp_path)]
     thread = threading.Thread(target=last.clear)
     thread.start()
@@ -262,11 +265,26 @@ def test_a_learner_that_was_taken_over_before_it_was_open_leaves_the_newest_one_
     for refused in (first, second):
         with pytest.raises(errors.StateError, match="took over"):
             refused.check()
-    del first, second
+    third.undo()
+    first.check()  # past the second one, which could not be opened either
+    with pytest.raises(errors.StateError, match="could not be opened"):
+        third.check()
+    del second, third
     gc.collect()
     with pytest.raises(errors.LockedError):
         open_elsewhere(tmp_path)
-    third.close()
+    first.close()
+    open_elsewhere(tmp_path)
+
+
+def test_a_learner_that_was_closed_after_it_was_taken_over_stays_closed(tmp_path):
+    first = Ownership(tmp_path)
+    second = Ownership(tmp_path)
+    first.close()
+    second.undo()
+    for refused in (first, second):
+        with pytest.raises(errors.StateError):
+            refused.check()
     open_elsewhere(tmp_path)
 
 

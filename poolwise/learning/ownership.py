@@ -32,15 +32,21 @@ class Ownership:
         LockedError: if another process has it.
     """
 
+    _lock: FolderLock
+
     def __init__(self, folder: Path) -> None:
         make_folder(folder)
         self._folder, self._process = folder, os.getpid()
         self._refusal: str | None = None  # why nothing can be written any more
-        key = os.path.realpath(folder)
+        self._closed = False
+        self._key = key = os.path.realpath(folder)
         with _taking:
             before = _owners.get(key)
             if before is None:
                 _wait_until_given_back(key)
+            elif before.usable and before._lock.gone:
+                before._end(f"{folder} was removed, and another learner of this process made it again. Use that one.")
+                before._lock.release()
             if before is None or not before.usable:
                 before = None
                 self._lock, self._writing = FolderLock(folder), threading.RLock()
@@ -58,8 +64,8 @@ class Ownership:
 
     @property
     def usable(self) -> bool:
-        """Whether it can be written to the folder: in this process, and as long as the folder is there."""
-        return self._refusal is None and self._process == os.getpid() and not self._lock.gone
+        """Whether it has the right to write, in this process."""
+        return self._refusal is None and self._process == os.getpid()
 
     def check(self) -> None:
         """Refuse if this learner may not write any more, before it does any work."""
@@ -81,6 +87,7 @@ class Ownership:
     def close(self) -> None:
         """Give the right back."""
         with _taking:
+            self._closed = True
             if self._refusal is None:
                 self._end(f"this learner is closed. To continue, open {self._folder} again.")
                 self._lock.release()
@@ -88,19 +95,22 @@ class Ownership:
     def undo(self) -> None:
         """Give the right back to the learner that had it before, since the new one could not be opened.
 
-        If yet another learner has taken over meanwhile, the right stays there.
+        If yet another learner has taken over meanwhile, the right stays there, and that one gives it back past this.
         """
         before = None if self._before is None else self._before()
-        if before is None:
-            self.close()
-            return
         with _taking:
             if self._refusal is not None:
+                newer = _owners.get(self._key)
+                if newer is not None and newer._before is not None and newer._before() is self:
+                    newer._before = self._before
                 return
-            self._end("this learner could not be opened.")
-            before._refusal = None
-            before._give_back = weakref.finalize(before, before._lock.release)
-            _owners[os.path.realpath(self._folder)] = before
+            if before is not None and not before._closed:
+                self._end("this learner could not be opened.")
+                before._refusal = None
+                before._give_back = weakref.finalize(before, before._lock.release)
+                _owners[self._key] = before
+                return
+        self.close()
 
     def _end(self, refusal: str) -> None:
         """Refuse from now on, once nothing is being written."""
