@@ -48,6 +48,8 @@ AUTHORS = {
 }
 # Methods of the paper that are drawn beside the others too.
 REFERENCES = ("random", "power-lbb-released")
+# Accuracies that differ by less are the same in print.
+_VISIBLE = 0.0005
 # In the authors' picture, LBB is below random until about this many labels.
 CROSSING = 185
 
@@ -139,7 +141,7 @@ def _page(runs: Sequence[RunRecord], config: Config, drawn: Mapping[str, Curve])
             "in the table too. While a method has none, its unfinished runs are drawn as far as they go together. "
             "Diamonds are the authors' values.",
             _table(runs, drawn, config),
-            _crossing(drawn),
+            _crossing(runs),
             figure_1c_claims.section(runs),
             _not_run(runs, config),
             "## What differs from the authors' runs\n\n"
@@ -189,14 +191,18 @@ def _accuracy(curve: Curve) -> str:
     return mean if sd == UNKNOWN else f"{mean} ± {sd}"
 
 
-def _crossing(drawn: Mapping[str, Curve]) -> str:
+def _crossing(runs: Iterable[RunRecord]) -> str:
     """From how many labels on LBB is ahead of random, beside what the authors' picture shows."""
     authors = f"In the authors' picture, LBB is below random until about {CROSSING} labels."
-    if not {"lbb-released", "random"} <= drawn.keys():
-        return f"{authors} Here one of the two has not been run."
+    pair = [run for run in runs if run.finished and run.label in ("lbb-released", "random")]
+    both = {run.seed for run in pair if run.label == "random"} & {run.seed for run in pair if run.label != "random"}
+    if not both:
+        return f"{authors} Here no seed of both is finished."
+    shared_seeds = [run for run in pair if run.seed in both]
     lbb, random = (
         dict(zip(curve.labelled_L.tolist(), curve.mean_L.tolist(), strict=True))
-        for curve in (drawn["lbb-released"], drawn["random"])
+        for label in ("lbb-released", "random")
+        for curve in _curve(shared_seeds, label)
     )
     shared = sorted(lbb.keys() & random.keys())
     below = [count for count in shared if lbb[count] < random[count]]
@@ -235,14 +241,16 @@ def _starts(runs: Iterable[RunRecord]) -> str:
     by_seed: dict[int, list[float]] = {}
     for run in runs:
         by_seed.setdefault(run.seed, []).append(run.rounds[0].metrics["accuracy"])
-    unlike = {seed: max(found) - min(found) for seed, found in sorted(by_seed.items()) if max(found) > min(found)}
+    spreads = {seed: max(found) - min(found) for seed, found in sorted(by_seed.items())}
+    unlike = {seed: spread for seed, spread in spreads.items() if spread >= _VISIBLE}
     if not unlike:
         return ""
     each = ", ".join(f"{percent(spread)} ({seed})" for seed, spread in unlike.items())
     return (
-        "Runs of one seed have the same first labels, and should begin with the same accuracy. The program changed "
-        f"between some of them, as told below. At the first labels they differ by up to {each} points (seed in "
-        "brackets). Differences between methods, paired by seed, are less certain by that."
+        "Runs of one seed have the same first labels, and should begin with the same accuracy. While the first of "
+        "them were made, the program changed more than once: in the changes told below, and in smaller ones that "
+        "leave other rounding. At the first labels, runs of a seed differ by up to "
+        f"{each} points (seed in brackets). Differences between methods, paired by seed, are less certain by that."
     )
 
 

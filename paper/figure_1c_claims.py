@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from poolwise.experiments.records import RunRecord
 from poolwise.reports.comparable import Comparable
-from poolwise.reports.numbers import signed
+from poolwise.reports.numbers import p_value, signed
 from poolwise.reports.paired import CONFIDENCE, Difference, difference, holm
 from poolwise.reports.tables import areas, finals
 
@@ -32,12 +32,14 @@ class Found(NamedTuple):
         text: of the question.
         curve: the difference in accuracy over the curve.
         end: the difference at the last number of labels.
+        p_value: of the curve, adjusted for the number of questions; NaN without enough seeds.
         verdict: of the curve, in the words of the page.
     """
 
     text: str
     curve: Difference
     end: Difference
+    p_value: float
     verdict: str
 
 
@@ -60,6 +62,8 @@ OURS = (
 )
 # Two seeds may be close to each other by chance, and their interval then says too much.
 ENOUGH = 3
+# Nor can fewer than the paper's five say that two methods are alike.
+ALIKE = 5
 HEAD = "| | seeds | over the curve | at the end | verdict |\n| --- | ---: | ---: | ---: | --- |"
 
 
@@ -73,8 +77,13 @@ def section(runs: Sequence[RunRecord]) -> str:
             "## What the runs say",
             "Differences in accuracy between two methods, in points, from finished runs of the same seed: the mean "
             "over the curve, with straight lines between the counts of labels, and at the last count "
-            f"({sure}). The verdict is of the mean over the curve. It needs {ENOUGH} seeds, and is corrected for the "
-            "number of rows in its table that have them (Holm).",
+            f"({sure}). The verdict is of the mean over the curve, and needs {ENOUGH} seeds. Two methods are "
+            f"*equivalent* if the interval is within ±0.5 point, over {ALIKE} seeds at least; over fewer, that is "
+            "*inconclusive*. Otherwise a difference counts if its p-value is below 0.05 after correction for the "
+            "number of rows in its table that have enough seeds (Holm), and is *inconclusive* if not: these runs "
+            "cannot tell. Intervals are not corrected, so one may leave out 0 although the verdict is inconclusive. "
+            "The page was made again as seeds were added, first with one, then with two, three and more; five were "
+            "planned, and nothing that was seen changed that.",
             "What the paper says of this figure, by its text or its caption:",
             _table(asked),
             "Other questions:",
@@ -94,15 +103,15 @@ def answers(runs: Sequence[RunRecord], questions: Sequence[Question] = PAPER) ->
     found = [_compare(finished, question) for question in questions]
     adjusted = holm([curve.p_value if curve.seeds >= ENOUGH else math.nan for curve, _ in found])
     return [
-        Found(question.text, curve, end, _verdict(curve, p, claimed=questions is PAPER))
+        Found(question.text, curve, end, p, _verdict(curve, p, claimed=questions is PAPER))
         for question, (curve, end), p in zip(questions, found, adjusted, strict=True)
     ]
 
 
 def _table(found: Sequence[Found]) -> str:
     rows = [
-        f"| {text} | {curve.seeds} | {_points(curve)} | {_points(end)} | {verdict} |"
-        for text, curve, end, verdict in found
+        f"| {text} | {curve.seeds} | {_points(curve)}{p_value(p)} | {_points(end)} | {verdict} |"
+        for text, curve, end, p, verdict in found
     ]
     return "\n".join([HEAD, *rows])
 
@@ -131,8 +140,10 @@ def _verdict(found: Difference, p_value: float, claimed: bool) -> str:
         return "not run"
     if found.seeds < ENOUGH:
         return f"{'one seed' if found.seeds == 1 else f'{found.seeds} seeds'}: no verdict"
+    if found.verdict == "equivalent" and found.seeds >= ALIKE:
+        return "equivalent"
     if found.verdict in ("equivalent", "inconclusive") or p_value >= 1 - CONFIDENCE:
-        return "equivalent" if found.verdict == "equivalent" else "inconclusive"
+        return "inconclusive"
     if claimed:
         return "holds" if found.verdict == "better" else "does not hold"
     return found.verdict

@@ -100,6 +100,13 @@ def test_a_lead_at_one_budget_that_may_be_chance_does_not_change_the_method():
     assert advise(20_000, 5, 50, 5, features=True, labels=100, known=surely).method == "local-herding"
 
 
+def test_a_method_that_is_clearly_ahead_over_all_budgets_is_not_called_behind():
+    known = [*at_budgets("mutual-herding", 0.6, 0.6, 0.5), *at_budgets("local-herding", 0.3, 0.3, 0.51, wobble=0.05)]
+    said = lines(20_000, 5, 100, 5, features=True, labels=1000, known=known)
+    assert said["Use"].startswith("Use mutual-herding")
+    assert "local-herding" in said["Why"].split("clearly more than")[1]
+
+
 def test_labels_and_a_batch_must_fit_in_the_pool():
     with pytest.raises(errors.ParameterError, match="at most the number of points, 20"):
         advise(20, 2, 30, 5)

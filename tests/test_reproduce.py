@@ -537,7 +537,7 @@ def test_records_of_unfinished_runs_are_collected_again_and_again(records, call)
     assert "| `random` | random | 1 of 5 | 80.0 | 79.7 | +0.3 |" in text
     assert "| `lbb-released` | LBB | 0 of 5 | 40.0 (at 20) | 81.3 | – |" in text
     assert "| `batchbald` | BatchBALD | 0 of 5 | – | 77.5 | – |" in text
-    assert "last below random at 20 labels" in text
+    assert "Here no seed of both is finished" in text
     assert "- Under way: `lbb-released` seed 0 at 20 labels." in text
     assert "`random` 1, 2, 3, 4" in text
     before = archive.read_bytes()
@@ -550,6 +550,7 @@ def test_records_of_unfinished_runs_are_collected_again_and_again(records, call)
     assert "| `lbb-released` | LBB | 1 of 5 | 82.0 | 81.3 | +0.7 |" in text
     assert "| LBB as released, against random | 1 | +4.2 | +2.0 | one seed: no verdict |" in text
     assert "| LBB is better than BALD | 0 | – | – | not run |" in text
+    assert "last below random at 20 labels, and below at 50% of the 2 counts" in text, "seed 0 alone, which both have"
 
     assert call("collect", records / "runs")[0] == 0, "an older state does not replace a newer one"
     assert page.read_text() == text
@@ -584,10 +585,12 @@ def test_claims_are_judged_by_finished_runs_of_the_same_seeds(records, call):
     write_run(records / "runs", "bald", 4, {20: 0.1})  # not finished
     assert call("collect", records / "runs")[0] == 0
     text = (records / "DOCS" / "figure-1c.md").read_text()
-    assert "| LBB is better than BALD | 4 | +5.1 [+5.0, +5.2] | +10.2 [+9.9, +10.4] | holds |" in text
-    assert "| PBALD is better than BALD | 4 | −4.9 [−5.0, −4.8] | −9.8 [−10.1, −9.6] | does not hold |" in text
-    assert "| BALD against random | 4 | 0.0 [0.0, 0.0] | 0.0 [0.0, 0.0] | equivalent |" in text
-    assert "| BatchBALD against random | 4 | +12.5 [−10.5, +35.5] | 0.0 [0.0, 0.0] | inconclusive |" in text
+    assert "| LBB is better than BALD | 4 | +5.1 [+5.0, +5.2], p < 0.001 | +10.2 [+9.9, +10.4] | holds |" in text
+    assert (
+        "| PBALD is better than BALD | 4 | −4.9 [−5.0, −4.8], p < 0.001 | −9.8 [−10.1, −9.6] | does not hold |" in text
+    )
+    assert "| BALD against random | 4 | 0.0 [0.0, 0.0], p 0.205 | 0.0 [0.0, 0.0] | inconclusive |" in text, "four seeds"
+    assert "| BatchBALD against random | 4 | +12.5 [−10.5, +35.5], p 0.205 | 0.0 [0.0, 0.0] | inconclusive |" in text
 
 
 def test_what_a_short_last_batch_costs_is_measured_beside_its_neighbours(records, call):
@@ -610,7 +613,7 @@ def test_runs_of_a_seed_that_begin_apart_are_named(records, call):
     write_run(records / "runs", "random", 1, {20: 0.5, 500: 0.8})
     write_run(records / "runs", "bald", 1, {20: 0.53, 500: 0.7})
     assert call("collect", records / "runs")[0] == 0
-    assert "they differ by up to 3.0 (1) points" in page.read_text()
+    assert "runs of a seed differ by up to 3.0 (1) points" in page.read_text()
 
 
 def test_two_seeds_give_no_verdict_however_close_they_are(records, call):

@@ -303,6 +303,7 @@ def _faster_in_table(times: RunTimes, size: int) -> Other:
 
 def _faster(size: int, records: Records) -> Other:
     """How much longer BatchBALD took to select in the runs, as a geometric mean over the data sets."""
+    records = records.with_all(("batchbald", "lbb"))
     ratios = {s: records.seconds(s, "batchbald") / records.seconds(s, "lbb") for s in records.groups}
     found = over(by_data_set({s: math.log(ratio) for s, ratio in ratios.items()}).values())
     middle, low, high = map(math.exp, (found.mean, found.low, found.high))

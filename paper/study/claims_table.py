@@ -1,10 +1,10 @@
 """Claims of the paper and their tests as a table."""
 
 from collections.abc import Iterable
-from math import isnan
 
 from paper.study.claims import COLUMNS, Cell, Tested, spelled
 from paper.study.markdown import table
+from poolwise.reports.numbers import p_value
 
 
 def claims_table(claims: Iterable[Tested]) -> str:
@@ -24,11 +24,4 @@ def _cell(tested: Tested, cell: Cell) -> str:
     ahead = (
         ", ahead" if tested.claimed.kind == "close" and cell.finding == "does not hold" and cell.found.mean > 0 else ""
     )
-    return f"**{cell.finding}**{ahead} {spelled(cell.found)}{adjusted(cell.p_value)}"
-
-
-def adjusted(p_value: float) -> str:
-    """A p-value as it stands after a difference; nothing if there is none."""
-    if isnan(p_value):
-        return ""
-    return f", p {p_value:.3g}" if p_value >= 0.001 else ", p < 0.001"
+    return f"**{cell.finding}**{ahead} {spelled(cell.found)}{p_value(cell.p_value)}"

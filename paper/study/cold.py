@@ -5,8 +5,8 @@ from math import sqrt
 from statistics import mean, stdev
 
 from paper.cold_start import TABLES
-from paper.study.claims import spelled
-from paper.study.compare import RANDOM, Answer, Comparison, Records, answered, compare
+from paper.study.claims import verdict_cell
+from paper.study.compare import RANDOM, Answer, Comparison, Records, answered, compare, seeds_of
 from paper.study.markdown import listed, table
 from poolwise.experiments.records import Setting
 from poolwise.reports.numbers import UNKNOWN, percent, seconds, signed
@@ -22,18 +22,14 @@ def cold_start(records: Records) -> str:
         return ""
     asked, sizes = against_random(records), next(iter(records.groups.values())).labelled
     order = sorted(asked, key=lambda label: -asked[label].found.mean)
-    kinds = {
-        "texts and images": records.where(lambda s: s.data not in TABLES),
-        "tables": records.where(lambda s: s.data in TABLES),
-    }
-    parts = {f"{name} ({len(part.groups)})": against_random(part) for name, part in kinds.items() if part.groups}
+    parts = {f"{name} ({len(part.groups)})": against_random(part) for name, part in kinds(records).items()}
     parts |= {f"{size} labels": against_random(records, size) for size in sizes}
     rows = []
     for label in order:
         each = first_less(records, label, RANDOM)
         unclear = each.count("inconclusive", "equivalent", "no verdict")
         rows.append(
-            (f"`{label}`", _answer(asked[label]), *(_answer(found[label]) for found in parts.values()),
+            (f"`{label}`", verdict_cell(asked[label]), *(verdict_cell(found[label]) for found in parts.values()),
              f"{each.count('better')} / {unclear} / {each.count('worse')}", _classes(records, label),
              _seconds(records, label))
         )  # fmt: skip
@@ -42,13 +38,12 @@ def cold_start(records: Records) -> str:
         "first batch by", f"all data sets ({len(records.groups)})", *parts,
         "data sets better / unclear / worse", f"classes in {sizes[0]} labels", "per query",
     )  # fmt: skip
-    seeds = sorted({len(group.runs[RANDOM]) for group in records.groups.values()})
     return "\n\n".join(
         [
             "## The first batch",
             "Nothing is labelled, and there is no model. A first batch is drawn at random, or selected by fixed "
             f"features alone, and an ensemble of five networks is trained on it. {len(records.groups)} data sets "
-            f"({listed(records.data_sets)}), {' to '.join(map(str, seeds))} seeds each, pools of 2,000. Features are "
+            f"({listed(records.data_sets)}), {seeds_of(records)[1]} each, pools of 2,000. Features are "
             "MiniLM embeddings of texts, EfficientNet-Lite0 features of CIFAR-10 (a network trained on ImageNet *with "
             "labels*), features of patches of Fashion-MNIST, 14×14 pixels of MNIST, and the columns of tables. No "
             "parameter was tuned.",
@@ -65,6 +60,15 @@ def cold_start(records: Records) -> str:
             "over the seeds.",
         ]
     )
+
+
+def kinds(records: Records) -> dict[str, Records]:
+    """The data sets of each kind."""
+    parts = {
+        "texts and images": records.where(lambda s: s.data not in TABLES),
+        "tables": records.where(lambda s: s.data in TABLES),
+    }
+    return {name: part for name, part in parts.items() if part.groups}
 
 
 def first_less(records: Records, first: str, second: str, size: int | None = None) -> Comparison:
@@ -107,7 +111,16 @@ def verdict(records: Records) -> str:
     """What the table says, in a few sentences, and what follows for the default."""
     best, rule = chosen(records), "A default should be better over the data sets and clearly worse in none."
     if best == RANDOM:
-        return f"{compared(records)} {rule} No method is, so the default stays random."
+        by_kind = {name: chosen(part) for name, part in kinds(records).items()}
+        alone = "".join(
+            f" On {name} alone, of those that are, `{label}` has the highest mean."
+            for name, label in by_kind.items()
+            if label != RANDOM
+        )
+        return (
+            f"{compared(records)} {rule} No method is, so a learner draws its first batch at random unless it is told "
+            f"otherwise.{alone}{' A labelling project knows which kind it has, and chooses by that.' if alone else ''}"
+        )
     return f"{compared(records)} {rule} Of the methods that are, `{best}` has the highest mean."
 
 
@@ -155,10 +168,6 @@ def _each(records: Records, order: Sequence[str]) -> str:
 def _error(values: Sequence[float]) -> str:
     """The standard error of a mean, in points."""
     return percent(stdev(values) / sqrt(len(values))) if len(values) > 1 else UNKNOWN
-
-
-def _answer(answer: Answer) -> str:
-    return f"**{answer.verdict}** {spelled(answer.found)}"
 
 
 def _classes(records: Records, label: str) -> str:

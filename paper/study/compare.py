@@ -7,11 +7,12 @@ narrower, and too narrow.
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import mean
+from statistics import mean, median
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from poolwise.errors import ParameterError
 from poolwise.experiments.records import RunRecord, Setting
 from poolwise.experiments.search import by_setting
 from poolwise.reports.comparable import Comparable
@@ -65,14 +66,21 @@ class Records:
         return self._values[key]
 
     def seconds(self, setting: Setting, label: str) -> float:
-        """Mean seconds of a selection."""
+        """Median seconds of a selection: a process that was suspended for minutes must not decide."""
         runs = self.groups[setting].runs[label].values()
-        return mean(r.seconds["select"] for run in runs for r in run.rounds if r.picks and "select" in r.seconds)
+        return median(r.seconds["select"] for run in runs for r in run.rounds if r.picks and "select" in r.seconds)
 
 
 def joined(*parts: Records) -> Records:
     """The runs of several records."""
     return Records(run for part in parts for group in part.groups.values() for run in group.everything)
+
+
+def seeds_of(records: Records) -> tuple[list[int], str]:
+    """How many seeds settings have, the fewest first, and the same in words."""
+    counts = sorted({len(group.runs[RANDOM]) for group in records.groups.values()})
+    words = " to ".join(str(count) for count in (counts[0], counts[-1])[: len(counts)])
+    return counts, "1 seed" if counts == [1] else f"{words} seeds"
 
 
 def repeated(setting: Setting) -> bool:
@@ -168,7 +176,17 @@ def versus(records: Records, first: str, second: str, measure: Measure = "curve"
 
 
 def compare(pairs: Mapping[Setting, tuple[dict[int, float], dict[int, float]]]) -> Comparison:
-    """Compare two numbers per seed in every setting."""
+    """Compare two numbers per seed in every setting.
+
+    Raises:
+        ParameterError: if there is a setting in which the two have no seed in common.
+    """
+    apart = [setting.experiment for setting, (first, second) in pairs.items() if not first.keys() & second.keys()]
+    if apart:
+        raise ParameterError(
+            f"{', '.join(apart)}: the methods that are compared have no seed in common there. Run them with the same "
+            "seeds, or leave the setting out."
+        )
     return Comparison({setting: difference(*pair) for setting, pair in pairs.items()})
 
 
@@ -204,10 +222,11 @@ def verdict_alone(found: Difference) -> Verdict:
     """The verdict of an interval over data sets or settings, as the only one that is asked about.
 
     Without an interval it is inconclusive. `"equivalent"` needs `ENOUGH` data sets or settings; of fewer, an interval
-    within half a point says on which side of 0 it is, if it is on one.
+    within half a point is inconclusive, since such a small difference would not count with more of them either.
     """
-    alike = found.verdict == "equivalent" and found.seeds >= ENOUGH
-    return "equivalent" if alike else found.sign
+    if found.verdict == "equivalent":
+        return "equivalent" if found.seeds >= ENOUGH else "inconclusive"
+    return found.sign
 
 
 class Answer(NamedTuple):
@@ -249,7 +268,7 @@ def icc(values: Mapping[Setting, float]) -> float:
     """How alike settings of a data set are: the intraclass correlation of one-way analysis of variance, ICC(1).
 
     0 if settings of one data set differ as much as those of several, 1 if they do not differ at all; NaN if there is
-    one data set, or no data set with two settings.
+    one data set, no data set with two settings, or one value everywhere.
     """
     groups = [[value for s, value in values.items() if s.data == data] for data in {s.data for s in values}]
     sizes, total = [len(group) for group in groups], len(values)
@@ -259,7 +278,8 @@ def icc(values: Mapping[Setting, float]) -> float:
     between = sum(len(g) * (mean(g) - middle) ** 2 for g in groups) / (len(groups) - 1)
     within = sum((value - mean(g)) ** 2 for g in groups for value in g) / (total - len(groups))
     size = (total - sum(n * n for n in sizes) / total) / (len(groups) - 1)  # a mean size, of groups that differ in it
-    return (between - within) / (between + (size - 1) * within)
+    spread = between + (size - 1) * within
+    return (between - within) / spread if spread else float("nan")
 
 
 def wins(records: Records, first: str, second: str) -> tuple[int, int]:

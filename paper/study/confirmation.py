@@ -54,8 +54,11 @@ def confirmation(confirmed: Records, judged: Records) -> str:
         f"## {HEADING}",
         f"With three seeds of judging, `{RULE}` was 3.9 points of labels saved ahead of `uherding`, on the edge of "
         "chance (p = 0.048 as labels saved were counted then, 0.064 as they are counted now). So the same question "
-        "was asked of the same rules on data that had no part in anything before. The plan, `paper/judging/PLAN.md`, "
-        f"was amended before any run on them. {settings_of(kept)}, otherwise as in judging. Pools have 3,000 "
+        "was asked of the same rules on data that had no part in anything before. The amendment of the plan, "
+        "`paper/judging/PLAN.md`, was written before any run on them, but for two sentences that were written while "
+        "the runs went on and before any of their results was known: the one that fixes the number of seeds, and the "
+        "one on curves that do not rise. Plan, configurations and records came into the repository together, so its "
+        f"history does not show this order. {settings_of(kept)}, otherwise as in judging. Pools have 3,000 "
         "examples, or 2,500 (amazon-sentiment), 2,000 (chess) and 1,500 (segment); high budgets end at 1,500 labels, "
         f"or 1,200, 1,000 and 700 there.{still_to_run(kept)}",
         standing_table(standing),

@@ -1,9 +1,8 @@
 """The part of docs/results.md on exact copies: repeated data as the authors' program makes it."""
 
 from paper.study.claims import all_claims, comparison, spelled
-from paper.study.compare import Records, dropout, repeated
+from paper.study.compare import Records, dropout, repeated, seeds_of
 from paper.study.further import by_setting
-from paper.study.judging import seeds_of
 from paper.study.markdown import listed, table
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from paper.study.claims import spelled
-from paper.study.compare import MEASURES, RANDOM, Records, data_name, versus
-from paper.study.judging import BUDGETS, RIVALS, RULE, TAU, in_words, paired, rivals_table, seeds_of
+from paper.study.compare import MEASURES, RANDOM, Records, data_name, seeds_of, versus
+from paper.study.judging import BUDGETS, RIVALS, RULE, TAU, in_words, paired, rivals_table
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, columns, standing_table
 from poolwise.experiments.records import Setting

@@ -7,7 +7,6 @@ from statistics import mean, median
 from paper.study.areas import area_above
 from paper.study.areas import by_data as areas_by_data
 from paper.study.claims import spelled
-from paper.study.claims_table import adjusted
 from paper.study.compare import (
     RANDOM,
     Answer,
@@ -18,13 +17,14 @@ from paper.study.compare import (
     data_name,
     over,
     saved,
+    seeds_of,
     versus,
     wins,
 )
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, columns, conditions_table, standing_table
 from poolwise.experiments.records import Setting
-from poolwise.reports.numbers import signed
+from poolwise.reports.numbers import p_value, signed
 from poolwise.reports.paired import Difference
 
 _PLANNED_RIVALS = ("uherding", "max-herding", "bait", "margin")
@@ -185,7 +185,7 @@ def _leads(records: Records, rule: str, rival: str, *, smooth: bool = True, flat
 
 def _lead(leads: Iterable[float]) -> str:
     found = over(leads)
-    return f"{spelled(found)}{adjusted(found.p_value)}"
+    return f"{spelled(found)}{p_value(found.p_value)}"
 
 
 def where_behind(records: Records, rule: str) -> str:
@@ -199,13 +199,6 @@ def where_behind(records: Records, rule: str) -> str:
     return "In percent, averaged over the budgets; this is not a test. " + (
         f"More labels than `{rule}` were saved by {'; by '.join(parts)}." if parts else "No rival saved more."
     )
-
-
-def seeds_of(records: Records) -> tuple[list[int], str]:
-    """How many seeds settings have, the fewest first, and the same in words."""
-    counts = sorted({len(group.runs[RANDOM]) for group in records.groups.values()})
-    words = " to ".join(str(count) for count in (counts[0], counts[-1])[: len(counts)])
-    return counts, "1 seed" if counts == [1] else f"{words} seeds"
 
 
 def by_budget(records: Records) -> dict[str, Records]:
@@ -314,7 +307,7 @@ def rivals_table(records: Records, rule: str, rivals: Sequence[str]) -> str:
 
 def _answer(answer: Answer) -> str:
     """A verdict, the difference it rests on, and its adjusted p-value."""
-    return f"**{answer.verdict}** {spelled(answer.found)}{adjusted(answer.p_value)}"
+    return f"**{answer.verdict}** {spelled(answer.found)}{p_value(answer.p_value)}"
 
 
 def in_words(records: Records, rule: str, rivals: Sequence[str]) -> dict[str, str]:

@@ -6,8 +6,8 @@ import numpy as np
 
 from paper.study.claims import SCOPES, judged_claims, verdict_cell
 from paper.study.claims_table import claims_table
-from paper.study.compare import RANDOM, Records, answered, compare
-from paper.study.judging import paired, seeds_of
+from paper.study.compare import RANDOM, Records, answered, compare, seeds_of
+from paper.study.judging import paired
 from paper.study.markdown import listed, table
 from paper.study.overall import Standing, columns, standing_table
 from poolwise.experiments.records import Setting
@@ -17,15 +17,24 @@ POINTS = (100, 200, 300, 400, 500)
 """Numbers of labels at which methods are compared."""
 
 
+def paired_runs(records: Records) -> Records:
+    """The settings that have been run with all methods, or nothing while there are fewer than three data sets.
+
+    Args:
+        records: the runs of paper/configs/long.
+    """
+    kept = paired(records, records.labels)
+    return kept if len(kept.data_sets) >= 3 else Records(())
+
+
 def longer_curves(records: Records) -> str:
     """The section, or nothing while fewer than three data sets have been run.
 
     Args:
         records: the runs of paper/configs/long.
     """
-    labels = sorted({label for group in records.groups.values() for label in group.runs})
-    kept = paired(records, labels)
-    if len(kept.data_sets) < 3:
+    kept = paired_runs(records)
+    if not kept.groups:
         return ""
     ends = sorted({group.labelled[-1] for group in kept.groups.values()})
     sizes = sorted({setting.batch_size for setting in kept.groups})

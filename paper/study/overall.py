@@ -17,6 +17,7 @@ from paper.study.compare import (
     icc,
     never_reached,
     saved_over_data,
+    seeds_of,
     versus,
     wins,
 )
@@ -73,13 +74,11 @@ class Standing:
 def summary(standing: Standing) -> str:
     """Who saves labels, who is better than random, who is worse, and what cannot be told."""
     records = standing.records
-    counts = {len(group.runs[label]) for group in records.groups.values() for label in records.labels}
-    seeds = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     runs = sum(len(group.runs[label]) for group in records.groups.values() for label in records.labels)
     best = list(standing.saved.items())[:3]
     sentences = [
         f"{len(records.labels)} methods on {len(records.groups)} settings of {len(records.data_sets)} data sets "
-        f"({listed(records.data_sets)}), {seeds} seeds each: {runs:,} runs.",
+        f"({listed(records.data_sets)}), {seeds_of(records)[1]} each: {runs:,} runs.",
         "Labels saved against random, in percent, mean over the data sets: "
         + listed([f"`{label}` {whole_percent(answer.found)}" for label, answer in best]) + ". These intervals are not "
         f"corrected. After correction for all methods, {standing.named(standing.saved)}.",
@@ -159,15 +158,18 @@ def reading(standing: Standing) -> str:
         "are 95 % intervals (Student's t) over the data sets. Copies of a data set count as the same data set. "
         f"Settings of one data set are alike, so intervals by setting are too narrow.{middle}\n\n*Verdicts*: a method "
         f"is **equivalent** if the interval is within ±0.5 point, over {ENOUGH} data sets or settings at least, also "
-        "if that interval leaves out 0. Otherwise it is **better** or **worse** if its difference is significant at "
-        "the 5 % level after Holm's correction (1979) for all methods of the column, and **inconclusive** if not: "
+        "if that interval leaves out 0; over fewer, such an interval is **inconclusive**. Otherwise it is "
+        "**better** or **worse** if its difference is significant at the 5 % level after Holm's correction (1979) for "
+        "all methods of the column, and **inconclusive** if not: "
         "these runs cannot tell. Intervals are not corrected, so one may exclude 0 although the verdict is "
         "inconclusive. In a single setting the interval is over the seeds, and nothing is corrected.\n\n*Area*: a "
         "performance profile shows, for each τ, the share of problems on which the final error rate of a method is at "
         "most τ times that of the best method (Dolan and Moré 2002, as in the paper's appendix). A problem is one "
         f"seed of a setting. The area is the mean of that share over τ from 1 to {_largest_ratio(standing):.2f}, the "
-        "largest ratio that occurs. Its interval is bootstrapped over data sets, then problems. *Per query*: mean "
-        "seconds per selection, averaged over the settings, on one processor core that was also used for other work."
+        "largest ratio that occurs. Its interval is bootstrapped over data sets, then problems. *Per query*: "
+        "seconds per selection, the median over rounds and seeds, averaged over the settings, on one processor core "
+        "that was also used for other work. Runs were made on different days, so times of different tables cannot be "
+        "compared, and small differences within a table say nothing."
     )
 
 

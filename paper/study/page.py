@@ -156,8 +156,9 @@ def _claims(archives: Archives, times: RunTimes, large: Sequence[RunRecord]) -> 
         "A claim *holds* or *does not hold* if the difference is significant at the 5 % level after Holm's correction "
         "(1979) for all claims of the column that have an interval, but those of closeness. It is *equivalent* if the "
         f"interval is within ±0.5 point, over {ENOUGH} data sets or settings at least, whatever the claim says, and "
-        "*inconclusive* otherwise. A claim that two methods are close holds if it is equivalent, and does not hold if "
-        "the interval is outside ±0.5 point, *ahead* if the first is the better one; nothing is corrected there. "
+        "*inconclusive* otherwise, also if such an interval is over fewer. A claim that two methods are close "
+        "holds if it is equivalent, and does not hold if the interval is outside ±0.5 point, *ahead* if the first is "
+        "the better one; nothing is corrected there. "
         "Findings by data set are the stronger evidence, but few data sets and many claims can hardly show anything: "
         "there, inconclusive says little. Findings by setting alone are weaker. Numbers come from "
         "`paper/records/quick.csv.gz`, and times of the paper's pool from [run-time.md](run-time.md).",

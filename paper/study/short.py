@@ -7,9 +7,10 @@ from paper import figure_1c_claims
 from paper.study import cold, confirmation
 from paper.study.ablations import SEEN
 from paper.study.archives import Archives
-from paper.study.claims import OURS, PRINTED, RELEASED, judged_claims, spelled
-from paper.study.compare import RANDOM, Records, Unit, answered, in_paper, saved_over_data, versus
-from paper.study.judging import RIVALS, RULE, in_words, judged_rules, seeds_of
+from paper.study.claims import OURS, PRINTED, RELEASED, Claimed, judged_claims, spelled
+from paper.study.compare import RANDOM, Records, Unit, answered, in_paper, saved_over_data, seeds_of, versus
+from paper.study.judging import RIVALS, RULE, in_words, judged_rules
+from paper.study.longer import paired_runs
 from paper.study.markdown import listed
 from paper.study.overall import Standing, whole_percent
 from poolwise.experiments.records import RunRecord
@@ -25,7 +26,7 @@ def in_short(standing: Standing, archives: Archives, large: Sequence[RunRecord])
     """
     answers = (
         _with_features(archives.judging, archives.confirmation),
-        _with_predictions(standing, archives.judging),
+        _with_predictions(standing, archives.judging, archives.long),
         _worse_than_random(standing),
         _first_batch(archives.cold_start),
         _at_the_papers_scale(large),
@@ -59,7 +60,8 @@ def _once_more(judged: Records, confirmed: Records) -> str:
         return ""
     bad, both = versus(kept, RULE, RANDOM).count("worse"), confirmation.together(confirmed, judged)
     together = (
-        f" On all {len(both.data_sets)} together, {in_words(both, RULE, RIVALS[RULE])['labels saved, %']}."
+        f" On all {len(both.data_sets)} together, {in_words(both, RULE, RIVALS[RULE])['labels saved, %']}; the first "
+        "of these runs prompted the others, so that says a little too much."
         if len(both.data_sets) > len(kept.data_sets)
         else ""
     )
@@ -71,27 +73,42 @@ def _once_more(judged: Records, confirmed: Records) -> str:
     )
 
 
-def _with_predictions(standing: Standing, judged: Records) -> str:
+def _with_predictions(standing: Standing, judged: Records, longer: Records) -> str:
     records, (label, answer) = standing.records, next(iter(standing.saved.items()))
     if any(found.verdict == "better" for found in standing.saved.values()):
         corrected = f"After correction for all methods, {standing.named(standing.saved)}."
     else:
         corrected = (
-            f"With {len(records.data_sets)} data sets, which differ, no method can be shown to save labels after "
-            "correction for all methods, this one included."
+            "No method can be shown to save labels in these settings after correction for all methods, this one "
+            "included: data sets differ."
         )
     said = (
         f"**Without fixed features**, `{label}` saved the most, {whole_percent(answer.found)} % on average over "
         f"{len(records.groups)} settings of {len(records.data_sets)} data sets. {corrected}{_seen(records, label)} "
-        "[More](#all-settings-together)."
+        f"[More](#all-settings-together).{_on_longer_curves(longer, label)}"
     )
     rule, others = next(iter(judged_rules(judged).items()), ("", Records([])))
     if label not in others.labels:
         return said
     there = answered(saved_over_data(others, others.labels))[label]
+    known = [data for data in others.data_sets if data in SEEN]
     return (
-        f"{said} In [judging](#{rule}-judged-on-other-data), {len(others.data_sets)} data sets with fixed features, it "
-        f"saved {whole_percent(there.found)} %: {there.verdict} there."
+        f"{said} In [judging](#{rule}-judged-on-other-data), {len(others.data_sets)} data sets with fixed features"
+        + (f", {listed(known)} among them" if known else "")
+        + f", it saved {whole_percent(there.found)} %: {there.verdict}."
+    )
+
+
+def _on_longer_curves(longer: Records, label: str) -> str:
+    """What the first method saved where curves are longer, and which methods are shown to save labels there."""
+    kept = paired_runs(longer)
+    if label not in kept.labels:
+        return ""
+    asked = answered(saved_over_data(kept, kept.labels))
+    sure = [f"`{name}`" for name, answer in asked.items() if answer.verdict == "better"]
+    return (
+        f" On [longer curves](#longer-curves), {seeds_of(kept)[1]}, it saved {whole_percent(asked[label].found)} %: "
+        f"{asked[label].verdict}. Shown to save labels there: {listed(sure) if sure else 'none'}."
     )
 
 
@@ -143,7 +160,11 @@ def _at_a_small_scale(quick: Records) -> str:
         return _counted(claim.cells["curve", unit].finding for claim in tested)
 
     found = [c for c in tested if c.cells["curve", "data sets"].finding in ("holds", "does not hold")]
-    few = [f"“{c.claimed.text}”: {spelled(c.cells['curve', 'data sets'].found)} points" for c in found[:_FEW]]
+    few = [
+        f"{c.cells['curve', 'data sets'].finding}: “{c.claimed.text}” ({_form(c.claimed)}), "
+        f"{spelled(c.cells['curve', 'data sets'].found)} points"
+        for c in found[:_FEW]
+    ]
     named = f" ({'; '.join(few)}{'; and others' if len(found) > _FEW else ''})" if found else ""
     readings = {
         reading: [c for c in tested if c.claimed.reading == reading] for reading in (RELEASED, PRINTED, OURS, None)
@@ -159,6 +180,12 @@ def _at_a_small_scale(quick: Records) -> str:
         f"batch size or kind of data. If data sets are counted, {said('data sets')}{named}. If settings are counted, "
         f"which is weaker evidence, {said('settings')}; by reading, {by_reading}. [More](#the-papers-claims)."
     )
+
+
+def _form(claimed: Claimed) -> str:
+    """What was tested, and in whose reading."""
+    tested = f"`{claimed.first} − {claimed.second}`"
+    return tested if claimed.reading is None else f"{tested}, {claimed.reading}"
 
 
 def _counted(findings: Iterable[str]) -> str:

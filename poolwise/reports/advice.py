@@ -55,7 +55,7 @@ class Against(NamedTuple):
     Attributes:
         row: the other method.
         found: share saved by the advised method less that of the other, under the user's condition.
-        told: whether the two can be told apart, by p-values adjusted for the number of others (Holm 1979).
+        told: whether the other clearly saved less, by p-values adjusted for the number of others (Holm 1979).
     """
 
     row: Row
@@ -203,8 +203,8 @@ def _distance(scope: Scope, batch_size: int, labels: int) -> tuple[bool, bool, i
 def _best(usable: Sequence[Row], found: Sequence[Row], condition: str) -> Row | None:
     """The method to use; None if none was shown to save labels.
 
-    Of those that cannot be told from the most saving one at a budget, the one that saved the most over all budgets:
-    one budget alone is little evidence.
+    Of those that did not clearly save less than the first one at a budget, the one that saved the most over all
+    budgets: one budget alone is little evidence.
     """
     if condition == VERY_LARGE:
         found = [row for row in found if row.better or row.verdict == "better"]
@@ -220,22 +220,27 @@ def _best(usable: Sequence[Row], found: Sequence[Row], condition: str) -> Row | 
 def _against(usable: Sequence[Row], found: Sequence[Row], best: Row, condition: str) -> list[Against]:
     """A method against all others of a condition.
 
-    At a budget, all budgets are one question, as in docs/results.md. Methods that can be told apart over all budgets
-    together are told apart: that is what the study asked.
+    At a budget, all budgets are one question, as in docs/results.md. A method that clearly saved less over all budgets
+    together clearly saved less: that is what the study asked.
     """
-    told = _told(usable, best, (condition,)) if condition not in BUDGETS else (
-        _told(usable, best, BUDGETS) | {(condition, name) for _, name in _told(usable, best, ("all",))}
+    behind = _behind(usable, best, (condition,)) if condition not in BUDGETS else (
+        _behind(usable, best, BUDGETS) | {(condition, name) for _, name in _behind(usable, best, ("all",))}
     )  # fmt: skip
     others = [row for row in found if row.name != best.name]
-    return [Against(row, _less(best, row), (condition, row.name) in told) for row in others]
+    return [Against(row, _less(best, row), (condition, row.name) in behind) for row in others]
 
 
-def _told(usable: Sequence[Row], best: Row, conditions: Sequence[str]) -> set[tuple[str, str]]:
-    """The conditions and names of others that a method can be told from, with some conditions as one question."""
+def _behind(usable: Sequence[Row], best: Row, conditions: Sequence[str]) -> set[tuple[str, str]]:
+    """The conditions and names of others that clearly saved less, with some conditions as one question."""
     base = {row.condition: row for row in usable if row.name == best.name}
     others = [row for row in usable if row.condition in conditions and row.condition in base and row.name != best.name]
-    adjusted = holm([_less(base[row.condition], row).p_value for row in others])
-    return {(row.condition, row.name) for row, p in zip(others, adjusted, strict=True) if p < 1 - CONFIDENCE}
+    leads = [_less(base[row.condition], row) for row in others]
+    adjusted = holm([lead.p_value for lead in leads])
+    return {
+        (row.condition, row.name)
+        for row, lead, p in zip(others, leads, adjusted, strict=True)
+        if lead.mean > 0 and p < 1 - CONFIDENCE
+    }
 
 
 def _less(first: Row, second: Row) -> Difference:

@@ -99,7 +99,11 @@ def reasons(case: Case, best: Row, against: Sequence["Against"], sampled: bool) 
         yield f"It was worse than random in {best.worse} of {best.settings} settings there."
     beaten = [other for other in against if other.told]
     if beaten:
-        where = " (paired over the data sets, averaged over the budgets)" if case.condition in BUDGETS else " (paired)"
+        where = (
+            " (paired over the data sets, averaged over the budgets or at this one)"
+            if case.condition in BUDGETS
+            else " (paired)"
+        )
         yield f"It saved clearly more than {_listed([named(other.row) for other in beaten])}{where}."
     alike = [_beside(other) for other in beaten if other.alike and case.condition in BUDGETS]
     if alike:

@@ -38,6 +38,13 @@ def seconds(value: float) -> str:
     return f"{_two_digits(value / 3600)} h"
 
 
+def p_value(value: float) -> str:
+    """A p-value as it stands after a difference, `, p 0.0123`; nothing if there is none."""
+    if math.isnan(value):
+        return ""
+    return f", p {value:.3g}" if value >= 0.001 else ", p < 0.001"
+
+
 def decimal(value: float) -> str:
     """One digit after the point."""
     return f"{value:.1f}" if math.isfinite(value) else UNKNOWN
