@@ -158,6 +158,7 @@ def test_while_the_first_batch_is_chosen_people_wait_only_for_a_moment(tmp_path,
     from poolwise.labelling.project import Project
 
     project = Project.open(write_texts(tmp_path), classes=["cat", "dog"], encoder="tfidf")
+    monkeypatch.setattr(desks, "_PATIENCE", float("inf"))
     desk = desks.Desk(project)
     assert desk.work("anna", 5) == []
     monkeypatch.setattr(desks, "_PATIENCE", 0.0)

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import subprocess
-import time
+from contextlib import contextmanager
 
 import numpy as np
 import processes
@@ -276,11 +276,36 @@ def test_stopping_by_hand_says_that_nothing_is_lost(run, tmp_path, monkeypatch):
     assert "the same command resumes" in run("predict", "pool.npy", "--model", "a.pt", "-o", "x", code=130).err
 
 
-def start(folder, *more):
-    command = ["-m", "poolwise", "predict", "pool.npy", "--model", "a.pt", "--samples", "20"]
-    return Program(
-        [*command, "--rows-per-shard", "500", "-o", "preds", *more], cwd=folder, stderr=subprocess.PIPE, text=True
-    )
+PREDICT = ["predict", "pool.npy", "--model", "a.pt", "--samples", "20", "--rows-per-shard", "500", "-o", "preds"]
+
+
+def start(folder):
+    return Program(["-m", "poolwise", *PREDICT], cwd=folder, stderr=subprocess.PIPE, text=True)
+
+
+WAITING = """
+import sys
+from poolwise.cli import main
+from poolwise.predictions import ShardWriter
+put = ShardWriter.put
+def waiting(self, number, *rest):
+    if number == {number}:
+        print("waiting", flush=True)
+        sys.stdin.read()
+    put(self, number, *rest)
+ShardWriter.put = waiting
+sys.argv[1:] = {arguments}
+main()
+"""
+
+
+@contextmanager
+def waiting(folder, number):
+    """A prediction that waits before it writes a shard, until its standard input is closed."""
+    program = WAITING.format(number=number, arguments=PREDICT)
+    with Program(["-c", program], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "waiting\n"
+        yield process
 
 
 def test_kill_9_and_again_gives_the_same_bytes(tmp_path):
@@ -290,17 +315,12 @@ def test_kill_9_and_again_gives_the_same_bytes(tmp_path):
     pw.write_predictions(
         pw.posteriors.MCDropout(network(), 20), inputs(20_000), save, rows_per_shard=500, embeddings=False
     )
-    folder, kills = tmp_path / "preds", 0
-    for least in (1, 12):
-        with start(tmp_path) as process:
-            while process.poll() is None and len(list(folder.glob("part-*.npy"))) < least:
-                time.sleep(0.001)
+    folder = tmp_path / "preds"
+    for shards in (1, 12):
+        with waiting(tmp_path, shards) as process:
             process.send_signal(signal.SIGKILL)
-        kills += process.returncode == -signal.SIGKILL
-    assert kills
-    done = len(list(folder.glob("part-*.npy")))
-    if done < 40:
-        with pytest.raises(errors.FileError, match="of 40 shards"):
+        assert process.returncode == -signal.SIGKILL
+        with pytest.raises(errors.FileError, match=f"{shards} of 40 shards"):
             Predictions.open(folder)
     with start(tmp_path) as process:
         assert process.wait() == 0
@@ -310,17 +330,12 @@ def test_kill_9_and_again_gives_the_same_bytes(tmp_path):
 def test_two_predictions_into_one_folder(tmp_path):
     torch.save(network(), tmp_path / "a.pt")
     np.save(tmp_path / "pool.npy", inputs(20_000))
-    with start(tmp_path) as one:
-        while one.poll() is None and not (tmp_path / "preds" / ".lock.holder").exists():
-            time.sleep(0.001)
-        os.kill(one.pid, signal.SIGSTOP)
-        try:
-            with start(tmp_path) as other:
-                assert other.wait() == 2
-                assert "being written by another process" in other.stderr.read()
-        finally:
-            os.kill(one.pid, signal.SIGCONT)
-        assert one.wait() == 0
+    with waiting(tmp_path, 3) as one:
+        with start(tmp_path) as other:
+            assert other.wait() == 2
+            assert "being written by another process" in other.stderr.read()
+        one.communicate("")
+        assert one.returncode == 0
     assert len(Predictions.open(tmp_path / "preds", verify=True)) == 20_000
 
 

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import subprocess
-import time
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -512,10 +512,15 @@ def test_killed_while_it_works_it_is_done_again():
     true = tickets(60)
     with pw.Project.open("tickets.csv", classes=list(WORDS), encoder="tfidf") as project:
         project.add({name: true[name] for name in list(true)[:20]})
-    program = "import poolwise as pw; pw.Project.open('tickets.csv').next(5); print('done')"
-    with Program(["-c", program], stdout=subprocess.PIPE) as process:
-        while process.poll() is None and not Path("tickets.csv.poolwise/models/.lock.holder").exists():
-            time.sleep(0.01)
+    program = textwrap.dedent("""
+        import sys, poolwise as pw
+        project = pw.Project.open("tickets.csv")
+        project.store.add_model = lambda record: (print("at work", flush=True), sys.stdin.read())
+        project.next(5)
+        print("done")
+    """)
+    with Program(["-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"at work\n"
         process.send_signal(signal.SIGKILL)
         assert process.stdout.read() == b""
     with pw.Project.open("tickets.csv") as project:

@@ -291,7 +291,8 @@ def test_held_predictions_that_are_gone():
     os.kill(pid, signal.SIGKILL)
 
     def until_ray_has_noticed():
-        for _ in range(500):
+        until = time.monotonic() + 300
+        while time.monotonic() < until:
             pw.select(held, 5, "entropy", information=False)
             time.sleep(0.01)
 
@@ -366,19 +367,19 @@ def test_an_address_where_somebody_else_answers(monkeypatch, answer):
         started = time.monotonic()
         with pytest.raises(ClusterError, match=f"no Ray cluster answers at {there} .*is not Ray"):
             must_answer(there)
-        assert time.monotonic() - started < 8
+        assert time.monotonic() - started < 30
 
 
-def test_an_address_where_nobody_answers():
+def test_an_address_where_nobody_answers(monkeypatch):
+    """Which is seen without a process that asks Ray."""
+    monkeypatch.setattr("poolwise.cluster.health._must_be_ray", None)
     with socket.create_server(("127.0.0.1", 0)) as server:
         there = f"127.0.0.1:{server.getsockname()[1]}"
-    started = time.monotonic()
     for address in (there, f"ray://{there}"):
         with pytest.raises(ClusterError, match=f"no Ray cluster answers at {address} .*refused"):
             must_answer(address)
     with pytest.raises(ClusterError, match="no host can have this name"):
         must_answer(f"{'a' * 300}:6379")
-    assert time.monotonic() - started < 2
 
 
 @pytest.mark.parametrize(
@@ -389,7 +390,8 @@ def test_a_malformed_address(malformed):
         must_answer(malformed)
 
 
-def test_an_address_where_ray_answers():
+def test_an_address_where_ray_answers(monkeypatch):
+    monkeypatch.setattr("poolwise.cluster.health._CHECK", 120.0)  # it imports Ray, on a machine that may be busy
     must_answer(address())
 
 
@@ -436,7 +438,7 @@ def test_a_killed_driver_leaves_no_process_behind(tmp_path):
     driver, below = started_driver(tmp_path)
     with driver:
         driver.kill()
-    assert gone(below, 10) == ""
+    assert gone(below, 40) == ""
     assert ray.get(ray.remote(lambda: 7).remote()) == 7, "the Ray of this process is still there"
 
 
@@ -446,7 +448,7 @@ def test_a_driver_that_ends_takes_everything_along(tmp_path):
     with driver:
         driver.communicate("\n")
     assert driver.returncode == 0
-    assert gone(below, 10) == ""
+    assert gone(below, 40) == ""
 
 
 def test_only_what_ray_starts_is_marked():
