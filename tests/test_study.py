@@ -43,7 +43,7 @@ from paper.study.longer import longer_curves
 from paper.study.overall import Standing, unlike_starts
 from paper.study.page import CONDITIONS, write_page
 from paper.study.short import in_short
-from poolwise.errors import FileError
+from poolwise.errors import FileError, ParameterError
 from poolwise.experiments import Config, read_config
 from poolwise.experiments.build import split, start
 from poolwise.experiments.records import RoundRecord, RunRecord, Setting
@@ -678,6 +678,39 @@ def test_longer_curves_are_compared_at_several_numbers_of_labels():
     claims = text.split("### The paper's claims on longer curves")[1]
     assert "| LBB beats BALD | all | `lbb − bald` | **holds** +" in claims
     assert "power-lbb" not in claims
+
+
+def test_one_suspended_process_does_not_decide_a_time():
+    setting = Setting("mnist-ensemble-10", "mnist", "deep-ensemble", 10)
+    runs = [run(setting, "margin", seed, 0.5, select=300.0 if seed == 4 else 0.1) for seed in range(5)]
+    assert Records(runs).seconds(setting, "margin") == pytest.approx(0.1)
+
+
+def test_methods_without_a_seed_in_common_are_refused_by_name():
+    setting = Setting("mnist-ensemble-10", "mnist", "deep-ensemble", 10)
+    apart = [run(setting, "random", 0, 0.5), run(setting, "bald", 1, 0.5)]
+    with pytest.raises(ParameterError, match=r"mnist-ensemble-10: .* no seed in common"):
+        versus(Records(apart), "bald", "random")
+
+
+def test_settings_without_any_difference_have_no_correlation():
+    settings = [Setting(f"{data}-{size}", data, "deep-ensemble", size) for data in "ab" for size in (10, 50)]
+    assert math.isnan(icc(dict.fromkeys(settings, 0.0)))
+
+
+def test_longer_curves_stay_if_one_setting_has_one_more_method():
+    runs = [run for group in long_study().groups.values() for run in group.everything]
+    more = replace(runs[0], label="falcun", method="falcun")
+    assert longer_curves(Records([*runs, more])) == longer_curves(Records(runs))
+
+
+def test_a_first_batch_that_is_better_on_one_kind_of_data_is_named():
+    levels = {"random": 0.5, "k-means": 0.6, "max-herding": 0.5}
+    encoded = [made for name in ("r8", "mnist", "20news") for made in runs_of(name, levels, data=name, seeds=5)]
+    tables = [made for name in ("splice", "letter") for made in runs_of(name, levels | {"k-means": 0.3}, data=name)]
+    said = cold.verdict(Records([*encoded, *tables]))
+    assert "On texts and images alone, of those that are, `k-means` has the highest mean" in said
+    assert "a learner draws its first batch at random" in said
 
 
 def test_longer_curves_need_three_data_sets():

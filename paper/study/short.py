@@ -8,7 +8,7 @@ from paper.study import cold, confirmation
 from paper.study.ablations import SEEN
 from paper.study.archives import Archives
 from paper.study.claims import OURS, PRINTED, RELEASED, Claimed, judged_claims, spelled
-from paper.study.compare import RANDOM, Records, Unit, answered, in_paper, saved_over_data, seeds_of, versus
+from paper.study.compare import RANDOM, Records, Unit, answered, data_name, in_paper, saved_over_data, seeds_of, versus
 from paper.study.judging import RIVALS, RULE, in_words, judged_rules
 from paper.study.longer import paired_runs
 from paper.study.markdown import listed
@@ -91,7 +91,7 @@ def _with_predictions(standing: Standing, judged: Records, longer: Records) -> s
     if label not in others.labels:
         return said
     there = answered(saved_over_data(others, others.labels))[label]
-    known = [data for data in others.data_sets if data in SEEN]
+    known = [data_name(data) for data in others.data_sets if data_name(data) in SEEN]
     return (
         f"{said} In [judging](#{rule}-judged-on-other-data), {len(others.data_sets)} data sets with fixed features"
         + (f", {listed(known)} among them" if known else "")
@@ -109,6 +109,7 @@ def _on_longer_curves(longer: Records, label: str) -> str:
     return (
         f" On [longer curves](#longer-curves), {seeds_of(kept)[1]}, it saved {whole_percent(asked[label].found)} %: "
         f"{asked[label].verdict}. Shown to save labels there: {listed(sure) if sure else 'none'}."
+        + (" The rules of herding get fixed features there." if any("herding" in name for name in sure) else "")
     )
 
 
