@@ -20,7 +20,7 @@ from paper.study.judging import (
     where_behind,
 )
 from paper.study.markdown import listed
-from paper.study.overall import Standing, columns, conditions_table, standing_table
+from paper.study.overall import Standing, columns, conditions_table, standing_table, wins_table
 from poolwise.experiments.records import Setting
 
 HEADING = "Mutual herding, judged once more"
@@ -88,6 +88,8 @@ def confirmation(confirmed: Records, judged: Records) -> str:
             verdict(both, RULE),
             robustness(both, RULE),
             at_each_budget(by_budget(both), RULE),
+            "### Together: method against method",
+            wins_table(both),
         ]
     return "\n\n".join(parts)
 

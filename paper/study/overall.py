@@ -196,13 +196,18 @@ def unlike_starts(records: Records) -> str:
 
 def wins_table(records: Records) -> str:
     """How often each method has the higher mean over the curve than each other: data sets, and settings."""
+    explained = (
+        "Each cell counts where the method of the row has a higher mean over the curve than the method of the column: "
+        f"in how many of the {len(records.data_sets)} data sets, and of the {len(records.groups)} settings. These "
+        "counts are not tested."
+    )
     labels = list(records.labels)
     rows = [
         (f"`{first}`", *(UNKNOWN if first == second else "{} · {}".format(*wins(records, first, second))
                          for second in labels))
         for first in labels
     ]  # fmt: skip
-    return table(("ahead of", *(f"`{label}`" for label in labels)), rows)
+    return explained + "\n\n" + table(("ahead of", *(f"`{label}`" for label in labels)), rows)
 
 
 def whole_percent(found: Difference) -> str:

@@ -139,10 +139,7 @@ def _overall(standing: Standing) -> str:
         "the interval leaves out 0, and is not within half a point.\n\n"
         "![Learning curves](results/curves.png)\n\n"
         "Test accuracy with batches of 10 and 50; bands are one standard deviation over the seeds.\n\n"
-        "### Method against method\n\n"
-        "Each cell counts where the method of the row has a higher mean over the curve than the method of the column: "
-        f"in how many of the {len(standing.records.data_sets)} data sets, and of the {len(standing.records.groups)} "
-        f"settings. These counts are not tested.\n\n{wins_table(standing.records)}"
+        f"### Method against method\n\n{wins_table(standing.records)}"
     )
 
 
