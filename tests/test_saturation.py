@@ -112,3 +112,18 @@ def test_information_is_skipped_above_its_cost_unless_asked_for(monkeypatch, dig
     assert pw.select(digits, 5, "bald").diagnostics.information is None
     assert pw.select(digits, 5, "bald", information=True).diagnostics.information.shape == (5,)
     assert "information" not in str(pw.select(digits, 5, "bald").diagnostics)
+
+
+def test_a_sample_that_is_covered_is_named_as_the_reason():
+    rng = np.random.default_rng(0)
+    x, embeddings = pool(400, 4, 3), rng.normal(size=(400, 8))
+    batch, message = select(
+        x, 60, "mutual-herding", embeddings=embeddings, labelled_embeddings=embeddings[:5], sample=20
+    )
+    assert batch.diagnostics.saturated_at < 60
+    assert "A random sample of the pool is to be covered" in message
+    assert "a larger sample=" in message
+    assert select(x, 60, "mutual-herding", embeddings=embeddings, labelled_embeddings=embeddings[:5])[1] is None
+    copies = np.repeat(embeddings[:10], 40, 0)
+    message = select(x, 60, "mutual-herding", embeddings=copies, labelled_embeddings=embeddings[:1])[1]
+    assert "features that tell these points apart" in message

@@ -45,19 +45,21 @@ def _key(run: RunRecord) -> tuple[str, str, int]:
 
 def make_page() -> Path:
     """Make the page of results from the archives, and the table that `poolwise advise` reads."""
-    from paper.study.evidence import write_evidence
+    from paper.study.evidence import advice_section, write_evidence
     from paper.study.judging import with_rivals
     from paper.study.page import write_page  # needs Matplotlib
 
     archives = read_archives(must_exist(RECORDS))
     path = Path(poolwise.reports.__file__).parent / EVIDENCE
     fixed = with_rivals(joined(archives.judging, archives.confirmation))
-    write_evidence(archives.quick, fixed, path, ablation=archives.ablation, first=archives.cold_start)
+    groups = write_evidence(archives.quick, fixed, path, ablation=archives.ablation, first=archives.cold_start)
     files = {
         folder: what_was_run(map(read_config, sorted((must_exist(CONFIGS) / folder).glob("*.toml"))), archives.all)
         for folder in FOLDERS
     }
-    return write_page(archives, figure_1c.recorded(), _run_times(), files, must_exist(DOCS))
+    return write_page(
+        archives, figure_1c.recorded(), _run_times(), files, must_exist(DOCS), advice=advice_section(groups)
+    )
 
 
 def _run_times() -> RunTimes:

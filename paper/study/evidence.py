@@ -1,26 +1,30 @@
 """What `poolwise advise` reads: labels saved by method and data set under a few conditions, from the records."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from paper.cold_start import TABLES
 from paper.judging import CONFIRMATION, JUDGING
 from paper.places import CONFIGS, must_exist
 from paper.study.archives import FOLDERS
 from paper.study.cold import against_random as first_against_random
 from paper.study.cold import first_less
+from paper.study.cold import kinds as first_kinds
 from paper.study.compare import RANDOM, Records, against_random, by_data_set, data_name, over, saved, texts, versus
 from paper.study.confirmation import TOGETHER
 from paper.study.judging import BUDGETS
+from paper.study.markdown import table
 from poolwise.data.specs import SPECS
 from poolwise.experiments import Config, read_config
 from poolwise.experiments.records import Setting
 from poolwise.reports.advice import FEW_CLASSES, LARGE_BATCH, SMALL_BATCH, VERY_LARGE, First, Row, Scope
+from poolwise.reports.numbers import seconds, signed
 from poolwise.storage import replacing
+
+HEADING = "What advise reads"
 
 Wanted = Callable[[Setting], bool]
 CONDITIONS: Mapping[str, Wanted] = {
@@ -52,8 +56,8 @@ _COMMON = ("name", "label", "features", "first", "evaluation")
 
 def write_evidence(
     network: Records, fixed: Records, path: Path, *, ablation: Records | None = None, first: Records | None = None
-) -> None:
-    """Write the table.
+) -> list[dict[str, Any]]:
+    """Write the table, and return its groups of rows.
 
     Args:
         network: runs of networks that learn their own features.
@@ -69,6 +73,49 @@ def write_evidence(
     content = {"made by": "python -m paper study page", "groups": groups, "first batches": batches}
     with replacing(path) as file:
         file.write((json.dumps(content, indent=1) + "\n").encode())
+    return groups
+
+
+def advice_section(groups: Iterable[Mapping[str, Any]]) -> str:
+    """The part of docs/results.md with every number that `poolwise advise` says of a method.
+
+    Args:
+        groups: what `write_evidence` returned.
+    """
+    shown = [_group_shown(group) for group in groups]
+    return "\n\n".join(
+        [
+            f"## {HEADING}",
+            "`poolwise advise` chooses by the part of the settings that is most like the user's case. These are the "
+            "parts, as it reads them from `poolwise/reports/evidence.json`: labels saved with 95 % intervals over the "
+            "data sets, the verdict on accuracy over the curve (corrected for the methods of its table, not for the "
+            "number of parts, nor for choosing one of them), in how many settings the seeds say better and worse than "
+            "random, and seconds per query. A part has fewer data sets or settings than the whole, so it says less.",
+            *shown,
+        ]
+    )
+
+
+def _group_shown(group: Mapping[str, Any]) -> str:
+    """The rows of one condition, the most labels saved first."""
+    scope, rows = group["scope"], sorted(group["rows"], key=lambda row: -row["saved"])
+    low, high = scope["labels"]
+    sizes = ", ".join(map(str, scope["batches"]))
+    told = f"{len(scope['kinds'])} data sets, batches of {sizes}, {low:,} to {high:,} labels"
+    cells = [
+        (f"`{row['label'] or row['method']}`", _share(row), f"**{row['verdict']}**",
+         f"{row['better']} / {row['worse']} of {row['settings']}", seconds(row["seconds"]))
+        for row in rows
+    ]  # fmt: skip
+    kind = "Fixed features" if group["features"] == "fixed" else "Features of the network"
+    head = ("method", "labels saved, %", "curve, by data set", "settings better / worse", "per query")
+    return f"### {kind}: {group['condition']}\n\n{told}.\n\n{table(head, cells)}"
+
+
+def _share(row: Mapping[str, Any]) -> str:
+    if row["low"] is None:
+        return signed(row["saved"], 0)
+    return f"{signed(row['saved'], 0)} [{signed(row['low'], 0)}, {signed(row['high'], 0)}]"
 
 
 def _groups(kind: str, records: Records, conditions: Mapping[str, Wanted]) -> Iterator[dict[str, Any]]:
@@ -162,13 +209,8 @@ def _configs() -> dict[str, Config]:
 
 def _first(records: Records) -> Iterator[First]:
     """First batches against a random one, on data whose features an encoder could give, and on tables."""
-    kinds: Mapping[str, Wanted] = {
-        "texts and images": lambda s: s.data not in TABLES,
-        "tables": lambda s: s.data in TABLES,
-    }
-    for kind, wanted in kinds.items():
-        part = records.where(wanted)
-        for label, answer in (first_against_random(part) if part.groups else {}).items():
+    for kind, part in first_kinds(records).items():
+        for label, answer in first_against_random(part).items():
             each = first_less(part, label, RANDOM).each
             known = answer.found.seeds > 1
             yield First(

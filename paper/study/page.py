@@ -50,6 +50,8 @@ def write_page(
     times: RunTimes,
     files: Mapping[str, Sequence[Done]],
     docs: Path,
+    *,
+    advice: str = "",
 ) -> Path:
     """Write the page and its figures.
 
@@ -59,6 +61,7 @@ def write_page(
         times: seconds of the paper's Table 2, as they were measured here.
         files: how much of each experiment was run, by folder.
         docs: where the page goes; figures go into its folder results/.
+        advice: the section on what `poolwise advise` reads.
     """
     quick, judged = archives.quick, archives.judging
     standing = Standing(quick)
@@ -93,6 +96,7 @@ def write_page(
         *beside.values(),
         _claims(archives, times, large),
         _conditions(quick),
+        advice,
         ablations(quick, archives.ablation),
         posterior_coverage(quick, archives.coverage),
         _made(files, archives.all),

@@ -281,7 +281,10 @@ def _cautions(rows: list[Summary], saved: list[LabelsSaved]) -> list[Statement]:
     if compared and fewest is not None and fewest < _MANY_SEEDS:
         said.append(f"With {fewest} seeds an interval reaches {reach(fewest):.1f} standard deviations either way.")
         if any(not math.isnan(found.low) for found in saved):
-            said.append("Intervals of labels saved come from the bootstrap and are a little too narrow for few seeds.")
+            said.append(
+                "Intervals of labels saved come from the bootstrap and are a little too narrow for few seeds; those "
+                "that `poolwise pilot` prints come from the jackknife and are wider."
+            )
     if "inconclusive" in verdicts:
         said.append("“Inconclusive” means that these runs cannot tell, not that the methods are equally good.")
     tested = len(verdicts) - verdicts.count("no verdict")

@@ -15,6 +15,10 @@ _COVERED = (
     "Every undecided point has the features of a pick or of a labelled point. What helps: a smaller batch, or features "
     "that tell these points apart."
 )
+_SAMPLE_COVERED = (
+    "A random sample of the pool is to be covered, and every undecided point of it has the features of a pick or of a "
+    "labelled point. What helps: a larger sample=, or a smaller batch."
+)
 # What helps methods that do not compare posterior samples.
 _ADVICE = {
     **dict.fromkeys(("local-herding", "max-herding", "mutual-herding", "uherding"), _COVERED),
@@ -45,7 +49,8 @@ def saturation_message(method: str, known: "Diagnostics", batch_size: int) -> st
         f"{known.tolerance:.2g}, so the later picks are arbitrary. "
     )
     if method in _ADVICE:
-        return text + _ADVICE[method]
+        sampled = known.standard_error is not None and _ADVICE[method] == _COVERED
+        return text + (_SAMPLE_COVERED if sampled else _ADVICE[method])
     if K == 1:
         return text + (
             "One posterior sample (K = 1) carries no information about what the model does not know. What helps: "
