@@ -11,11 +11,12 @@ from test_study import runs_of
 
 import poolwise as pw
 from paper.study.compare import Records
-from paper.study.evidence import write_evidence
+from paper.study.evidence import advice_section, write_evidence
 from poolwise import errors
 from poolwise.experiments.records import Setting
 from poolwise.reports import evidence as reading
 from poolwise.reports.advice import VERY_LARGE, First, Row, Scope, advise, evidence, first_batches
+from poolwise.reports.numbers import signed
 
 DATA = ("a", "b", "c", "d", "e", "f", "g", "h")
 NETWORK = Scope(
@@ -321,9 +322,16 @@ def test_the_evidence_has_what_each_data_set_says(tmp_path):
         for seed in range(3)
     ]
     network = runs_of("mnist-ensemble-10", {"random": 0.6, "margin": 0.65})
-    write_evidence(
+    written = write_evidence(
         Records(network), Records(fixed), tmp_path / "e.json", ablation=Records(large + small), first=Records(first)
     )
+    section = advice_section(written)
+    assert section.startswith("## What advise reads\n")
+    shown = section.split("### Fixed features: low")[1].split("###")[0]
+    assert "3 data sets, batches of 10, 20 to 40 labels." in shown
+    [margin] = [entry for group in written if group["condition"] == "low" for entry in group["rows"]
+                if entry["label"] == "margin"]  # fmt: skip
+    assert f"| `margin` | {signed(margin['saved'], 0)} [{signed(margin['low'], 0)}, " in shown
     content = json.loads((tmp_path / "e.json").read_text())
     groups = {(group["features"], group["condition"]): group for group in content["groups"]}
     assert {("fixed", name) for name in ("all", *RUNS)} == {key for key in groups if key[0] == "fixed"}
