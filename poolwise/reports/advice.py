@@ -6,11 +6,12 @@ data sets cannot tell them from it.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from poolwise.errors import ParameterError
+from poolwise.reports import advice_limits
 from poolwise.reports import advice_words as words
 from poolwise.reports.evidence import (
     BUDGETS,
@@ -34,14 +35,17 @@ __all__ = [
     "Row", "Scope", "advise", "evidence", "first_batches",
 ]  # fmt: skip
 
-MANY_POINTS, COVERED = 10_000, 5_000
-"""Above the first number of points, methods that compare all pairs cover a random sample of the second."""
+MANY_POINTS, COVERED, COVERED_PER_PICK = 10_000, 5_000, 3
+"""Above the first number of points, methods that compare all pairs cover a random sample: of the second number, or of
+the third for each pick, since a batch about as large as the sample runs dry before it is full."""
 
 _ALL_PAIRS = ("mutual-herding", "local-herding", "uherding", "max-herding")
 # Fewer data sets than this are hardly evidence.
 _FEW = 3
 # Shares of labels saved whose difference is surely within this much are about the same.
 _ALIKE = 0.05
+# Conditions by batch size, which the nearest measured size decides.
+_BY_SIZE = ("small batches", "large batches", VERY_LARGE)
 # Methods that only look at how samples differ say nothing with one sample.
 _NEED_SAMPLES = (
     *("bald", "batchbald", "lbb", "lbb-released", "power-bald", "power-lbb", "power-lbb-released", "softmax-bald"),
@@ -74,7 +78,7 @@ class Advice:
 
     Attributes:
         method: the method to use; `"random"` if nothing is known to be better.
-        condition: under which conditions of the study it was chosen, in words.
+        condition: under which conditions of the study it was chosen, in words; empty if it had no part.
         evidence: what was measured of it; None for random.
         rivals: methods that save labels too and cannot be told from it, the best first.
         notes: what limits the advice, in sentences.
@@ -132,6 +136,9 @@ def advise(
         True
     """
     _check(points, batch_size, labels)
+    if batch_size == points - labels:
+        why = "the batch takes every point that has no label, whatever the method, so nothing can be saved."
+        return Advice("random", "", None, (), (), words.call("random", batch_size, (), {}), (why,))
     rows = evidence() if known is None else tuple(known)
     firsts = first_batches() if known_first is None else tuple(known_first)
     kind = "fixed" if features and any(row.features == "fixed" for row in rows) else "network"
@@ -142,27 +149,44 @@ def advise(
     against = () if best is None else tuple(_against(usable, found, best, condition))
     rivals = tuple(other.row for other in against if not other.told and other.row.saved > 0)
     scope = (best or found[0]).scope if found else Scope()
-    case = words.Case(points, classes, batch_size, samples, labels, features, kind, condition, scope)
+    measured = sorted({size for row in rows if row.features == kind for size in row.scope.batches})
+    case = words.Case(points, classes, batch_size, samples, labels, features, kind, condition, scope, measured)
     method = "random" if best is None else best.method
     parameters = {} if best is None else dict(best.parameters)
-    sampled = method in _ALL_PAIRS and points > MANY_POINTS
-    if sampled:
-        parameters["sample"] = COVERED
-    few = best is not None and best.data_sets < _FEW
-    larger = kind == "fixed" and batch_size > LARGE_BATCH  # than any batch on fixed features
-    beyond = [row for row in rows if larger and row.condition == VERY_LARGE]
+    sample = _sample(method, points, points - labels, batch_size)
+    if sample is not None:
+        parameters["sample"] = sample
+    few = bool(found) and (best or found[0]).data_sets < _FEW
+    overall = next((row for row in usable if best and row.name == best.name and row.condition == "all"), None)
+    other = {row.condition: row.scope.batches for row in rows if kind == "fixed" and row.condition == VERY_LARGE}
+    is_beyond = _nearest({"": measured, **other}, batch_size) == VERY_LARGE
+    beyond = [row for row in rows if is_beyond and row.condition == VERY_LARGE]
+    limits = advice_limits.limits(case, best, overall, sample=sample, covered=COVERED, few=few, beyond=beyond)
+    learner = words.Learner(method, batch_size, features, parameters)
     return Advice(
         method,
         case.condition_in_words,
         best,
         rivals,
-        tuple(words.limits(case, sampled, few, beyond)),
+        tuple(limits),
         words.call(method, batch_size, find(method).inputs(parameters), parameters),
-        tuple(words.reasons(case, best, against, sampled) if best else words.nothing_shown(case, found, usable)),
+        tuple(
+            words.reasons(case, best, against, overall, sampled=sample is not None)
+            if best
+            else words.nothing_shown(case, found, usable)
+        ),
         against,
-        words.first_batch(firsts if features else ()) if not labels else "",
+        words.first_batch(firsts if features else (), learner) if not labels else "",
         tuple(words.source(case, found, beyond)),
     )
+
+
+def _sample(method: str, points: int, unlabelled: int, batch_size: int) -> int | None:
+    """How many points to cover; None for all."""
+    if method not in _ALL_PAIRS or points <= MANY_POINTS:
+        return None
+    covered = max(COVERED, math.ceil(COVERED_PER_PICK * batch_size / 1000) * 1000)
+    return covered if covered < unlabelled else None
 
 
 def _check(points: int, batch_size: int, labels: int) -> None:
@@ -186,10 +210,10 @@ def _condition(usable: Sequence[Row], kind: str, classes: int, batch_size: int, 
         budgets = [name for name in BUDGETS if name in scopes and scopes[name].labels]
         begun = max(labels, min((scopes[name].labels[0] for name in budgets), default=0))  # what runs began with
         return min(budgets, key=lambda name: _distance(scopes[name], batch_size, begun), default="all")
-    if batch_size > LARGE_BATCH and VERY_LARGE in scopes:
+    size = _nearest({name: scopes[name].batches for name in _BY_SIZE if name in scopes}, batch_size)
+    if size == VERY_LARGE:
         return VERY_LARGE
     wanted = "many classes" if classes > FEW_CLASSES else ""
-    size = "small batches" if batch_size <= SMALL_BATCH else "large batches"
     enough = {row.condition for row in usable if row.data_sets >= _FEW}
     return next((name for name in (wanted, size) if name in enough), "all")
 
@@ -197,7 +221,17 @@ def _condition(usable: Sequence[Row], kind: str, classes: int, batch_size: int, 
 def _distance(scope: Scope, batch_size: int, labels: int) -> tuple[bool, bool, int, float]:
     """How unlike a budget is: its runs began with more labels, ended with fewer, began earlier, had other batches."""
     begin, end = scope.labels
-    return begin > labels, end <= labels, -begin, min(abs(math.log(size / batch_size)) for size in scope.batches)
+    return begin > labels, end <= labels, -begin, _far(scope.batches, batch_size)
+
+
+def _nearest(sizes: Mapping[str, Sequence[int]], batch_size: int) -> str:
+    """The condition that measured the nearest batch size, by ratio; the first of two that are as near."""
+    return min(sizes, key=lambda name: _far(sizes[name], batch_size), default="")
+
+
+def _far(sizes: Sequence[int], batch_size: int) -> float:
+    """The logarithm of the ratio to the nearest of some batch sizes."""
+    return min((abs(math.log(size / batch_size)) for size in sizes), default=math.inf)
 
 
 def _best(usable: Sequence[Row], found: Sequence[Row], condition: str) -> Row | None:

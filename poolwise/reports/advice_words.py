@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from poolwise.reports.evidence import BUDGETS, FEW_CLASSES, LARGE_BATCH, VERY_LARGE, First, Row, Scope
+from poolwise.reports.evidence import BUDGETS, LARGE_BATCH, VERY_LARGE, First, Row, Scope
 from poolwise.reports.numbers import seconds, signed
 
 if TYPE_CHECKING:
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
 PAGE = "docs/results.md"
 _FIRST = "The first batch"
-# Pools of the study were this much smaller than what a user has, where ranks may well be others.
-_FAR = 20
+# The part of the page that has every number of every condition.
+ROWS = "What advise reads"
+FAR = 20
+"""Pools of the study were this much smaller than what a user has, where ranks may well be others."""
 
 
 class Case(NamedTuple):
@@ -29,6 +31,7 @@ class Case(NamedTuple):
         kind: of features in that part of the study, `"fixed"` or `"network"`.
         condition: of the study.
         scope: what its settings were like.
+        measured: all batch sizes of the study with such features.
     """
 
     points: int
@@ -40,6 +43,7 @@ class Case(NamedTuple):
     kind: str
     condition: str
     scope: Scope
+    measured: Sequence[int] = ()
 
     @property
     def condition_in_words(self) -> str:
@@ -77,14 +81,30 @@ def _literal(value: object) -> str:
 
 # Why
 
+_COMPARED = {
+    "better": "was better than random's",
+    "worse": "was worse than random's",
+    "equivalent": "was equivalent to random's",
+    "inconclusive": "cannot be told from random's",
+    "no verdict": "cannot be told from random's",
+}
 
-def reasons(case: Case, best: Row, against: Sequence["Against"], sampled: bool) -> Iterator[str]:
-    """Why a method: what it saved, whether accuracies agree, which others it beat, and how long it took."""
-    compared = {
-        "better": "was better than random's",
-        "worse": "was worse than random's",
-        "equivalent": "was equivalent to random's",
-    }.get(best.verdict, "cannot be told from random's")
+
+def reasons(
+    case: Case, best: Row, against: Sequence["Against"], overall: Row | None, *, sampled: bool
+) -> Iterator[str]:
+    """Why a method: what it saved, whether accuracies agree, which others it beat, and how long it took.
+
+    Args:
+        case: what the user has.
+        best: what was measured of the method.
+        against: the method against each other.
+        overall: what was measured of it over all conditions; None where that is not known.
+        sampled: whether the call covers a random sample of the points.
+    """
+    compared = _COMPARED[best.verdict]
+    if overall is not None and overall.verdict != best.verdict and case.condition != VERY_LARGE:
+        compared += f" there, but over all {counted(overall.settings, 'setting')} it {_COMPARED[overall.verdict]}"
     ahead = all(other.row.saved <= best.saved for other in against)
     most = (
         "it saved the most labels,"
@@ -93,7 +113,7 @@ def reasons(case: Case, best: Row, against: Sequence["Against"], sampled: bool) 
     )
     yield (
         f"in the study ({case.condition_in_words}) {most} {_saved(best)} of those that random needs, over "
-        f"{_count(best.data_sets, 'data set')}. Its accuracy over the learning curve {compared}."
+        f"{counted(best.data_sets, 'data set')}. Its accuracy over the learning curve {compared}."
     )
     if best.worse:
         yield f"It was worse than random in {best.worse} of {best.settings} settings there."
@@ -104,12 +124,12 @@ def reasons(case: Case, best: Row, against: Sequence["Against"], sampled: bool) 
             if case.condition in BUDGETS
             else " (paired)"
         )
-        yield f"It saved clearly more than {_listed([named(other.row) for other in beaten])}{where}."
+        yield f"It saved clearly more than {listed([named(other.row) for other in beaten])}{where}."
     alike = [_beside(other) for other in beaten if other.alike and case.condition in BUDGETS]
     if alike:
-        yield f"At this budget alone, about as many labels were saved by {_listed(alike)}."
-    if not sampled and best.scope.pools and case.points <= _FAR * max(best.scope.pools):
-        yield f"A selection took {seconds(best.seconds)}, from pools of {_range(best.scope.pools)}."
+        yield f"At this budget alone, about as many labels were saved by {listed(alike)}."
+    if not sampled and not case.beyond and best.scope.pools and case.points <= FAR * max(best.scope.pools):
+        yield f"A selection took {seconds(best.seconds)}, from pools of {ranged(best.scope.pools)}."
 
 
 def nothing_shown(case: Case, found: Sequence[Row], usable: Sequence[Row]) -> Iterator[str]:
@@ -118,17 +138,17 @@ def nothing_shown(case: Case, found: Sequence[Row], usable: Sequence[Row]) -> It
         yield f"in the study no method was shown to save labels here ({case.condition_in_words})."
         return
     yield (
-        f"in the study, with batches of {_range(case.scope.batches)}, no method was clearly better than random in any "
-        f"of {_count(found[0].settings, 'setting')} of {_count(found[0].data_sets, 'data set')}."
+        f"in the study, with batches of {ranged(case.scope.batches)}, no method was clearly better than random in any "
+        f"of {counted(found[0].settings, 'setting')} of {counted(found[0].data_sets, 'data set')}."
     )
     ahead = [f"{named(row)} ({_saved(row)})" for row in found if row.saved > 0]
     if ahead:
-        yield f"On average these saved labels, but that may be chance: {_listed(ahead)}."
+        yield f"On average these saved labels, but that may be chance: {listed(ahead)}."
     smaller = max((r for r in usable if r.condition == "large batches"), key=lambda row: row.saved, default=None)
     if smaller is not None and smaller.low is not None and smaller.low > 0:
         yield (
             f"Smaller batches did save labels: with at most {LARGE_BATCH} labels per round, {named(smaller)} saved "
-            f"{_saved(smaller)}, over {_count(smaller.data_sets, 'data set')}."
+            f"{_saved(smaller)}, over {counted(smaller.data_sets, 'data set')}."
         )
 
 
@@ -145,7 +165,7 @@ def alternatives(rivals: Sequence["Against"]) -> list[str]:
     """The methods that cannot be told from the advised one, and by how much they differ here."""
     if not rivals:
         return []
-    each = _listed([_beside(other) for other in rivals])
+    each = listed([_beside(other) for other in rivals])
     return [f"corrected for the number of methods, the records cannot tell it from {each}."]
 
 
@@ -161,25 +181,56 @@ def _beside(other: "Against") -> str:
 # First batch
 
 
-def first_batch(known: Sequence[First]) -> str:
-    """What to do while nothing is labelled.
+class Learner(NamedTuple):
+    """A learner that selects as advised.
+
+    Attributes:
+        method: the method.
+        batch_size: b.
+        features: whether there are fixed features.
+        parameters: of the method.
+    """
+
+    method: str
+    batch_size: int
+    features: bool
+    parameters: Mapping[str, object]
+
+    def call(self, first: str = "") -> str:
+        """The call that makes it.
+
+        Args:
+            first: the method for the first batch; empty to draw it at random, as learners do.
+        """
+        given = ["posterior", "pool", _literal(self.method), str(self.batch_size)]
+        given += ["features=embeddings"] if self.features else []
+        given += [f"first={_literal(first)}"] if first else []
+        given += [f"{name}={_literal(value)}" for name, value in self.parameters.items()]
+        return f"pw.ActiveLearner({', '.join(given)})"
+
+
+def first_batch(known: Sequence[First], learner: Learner) -> str:
+    """What to do while nothing is labelled: a call of a learner, since `select` needs predictions.
 
     Args:
         known: what was measured of first batches; empty if there are no fixed features to select one by.
+        learner: one that selects later batches as advised.
     """
+    drawn = f"so draw it at random, as {learner.call()} does."
     random = 'draw it at random (first="random")'
     if not known:
-        return f"there is no model yet, so {random}."
+        return f"there is no model yet, {drawn}"
     encoded = sorted((row for row in known if row.kind != "tables"), key=lambda row: -row.points)
     fit = [row for row in encoded if row.verdict == "better" and not row.worse]
     tables = {row.method: row for row in known if row.kind == "tables"}
     if not fit:
-        return f"no selection was shown to be safe, so {random}."
+        return f"no selection was shown to be safe, {drawn}"
     best, *others = fit
-    same = f" Also {_listed([f'{row.method} ({signed(row.points, 0)})' for row in others])}." if others else ""
+    same = f" Also {listed([f'{row.method} ({signed(row.points, 0)})' for row in others])}." if others else ""
     said = (
-        f'with features of an encoder, first="{best.method}": {signed(best.points, 0)} points of accuracy'
-        f"{_span(best)} above a random one on {_count(best.data_sets, 'data set')} of {best.kind}.{same}"
+        f"with features of an encoder, by {best.method}: {learner.call(best.method)}. That gave "
+        f"{signed(best.points, 0)} points of accuracy{_span(best)} above a random one on "
+        f"{counted(best.data_sets, 'data set')} of {best.kind}.{same}"
     )
     of_tables = [tables[row.method] for row in fit if row.method in tables]
     lost = sorted({name for row in of_tables for name in row.worse})
@@ -192,74 +243,7 @@ def first_batch(known: Sequence[First]) -> str:
         return f"{said} With a table, {random}: none was shown to be better."
     least, most = (f"{-100 * value:.0f}" for value in (max(losses), min(losses)))
     worse = least if least == most else f"{least} to {most}"
-    return f"{said} With a table, {random}: on {_listed(lost)} these were {worse} points worse."
-
-
-# Limits
-
-
-def limits(case: Case, sampled: bool, few: bool, beyond: Sequence[Row]) -> Iterator[str]:
-    """What limits the advice.
-
-    Args:
-        case: what the user has.
-        sampled: whether the call covers a random sample of the points.
-        few: whether there are few data sets.
-        beyond: what was measured with very large batches, if the batch is larger than any of the condition.
-    """
-    scope = case.scope
-    if case.features and case.kind != "fixed":
-        yield "The study has no records on fixed features yet, so this is from networks trained on raw inputs."
-    if few:
-        yield "So few data sets are hardly evidence."
-    if case.beyond:
-        largest = max(scope.batches)
-        yield f"No batch was larger than {largest:,} there, so figures for {case.batch_size:,} are not known."
-    if beyond and not any(row.better for row in beyond):
-        yield (
-            f"Without fixed features, batches of {_range(beyond[0].scope.batches)} were tried on "
-            f"{_count(beyond[0].data_sets, 'data set')}: no method was clearly better than random."
-        )
-    yield from _classes(case)
-    if scope.labels and case.labels and (case.labels >= scope.labels[1] or case.kind == "network"):
-        past = f"; {case.labels:,} are beyond that" if case.labels >= scope.labels[1] else ""
-        part = "" if case.kind == "fixed" else ", and how many you have had no part in the choice"
-        yield f"Runs went from {scope.labels[0]:,} to {scope.labels[1]:,} labels{past}{part}."
-    yield from _samples(case)
-    if sampled:
-        yield (
-            "From some ten thousand points on, sample= keeps the time from growing with N²; the figures are of "
-            "selection without it."
-        )
-    if scope.pools and case.points > _FAR * max(scope.pools):
-        yield (
-            f"Pools had {_range(scope.pools)} points, much smaller than {case.points:,}: times and ranks may differ; "
-            "check with a pilot."
-        )
-    yield "Your data may differ: poolwise pilot DATA answers for them, from the part that is labelled."
-
-
-def _classes(case: Case) -> Iterator[str]:
-    counts = case.scope.classes.values()
-    if not counts or case.condition == "many classes":
-        return
-    many = sum(count > FEW_CLASSES for count in counts)
-    if case.classes > FEW_CLASSES:
-        yield (
-            f"{'Few data sets have' if many else 'No data set has'} more than {FEW_CLASSES} classes ({many} of "
-            f"{len(counts)}), so this rests on those with fewer, and the number of classes had no part in the choice."
-        )
-    else:
-        yield "The number of classes had no part in the choice: too few data sets have many."
-    if not min(counts) <= case.classes <= max(counts):
-        yield f"None has {case.classes:,} classes or {'more' if case.classes > max(counts) else 'fewer'}."
-
-
-def _samples(case: Case) -> Iterator[str]:
-    if case.samples == 1:
-        yield "With one posterior sample, methods that look at how samples differ are left out."
-    if case.scope.samples and case.samples < min(case.scope.samples):
-        yield f"The evidence is from K = {_range(case.scope.samples)} posterior samples, not {case.samples}."
+    return f"{said} With a table, {random}: on {listed(lost)} these were {worse} points worse."
 
 
 # Evidence
@@ -271,13 +255,13 @@ def source(case: Case, found: Sequence[Row], beyond: Sequence[Row]) -> Iterator[
     if not found or not scope.section:
         return
     kinds = [*scope.kinds.values()]
-    counted = [f"{kinds.count(kind)} of {kind}" for kind in ("texts", "images", "tables") if kind in kinds]
-    data = f"{_count(len(kinds), 'data set')} ({_listed(sorted(scope.kinds))}; {', '.join(counted)})"
-    facts = [f"{_range(sorted({*scope.classes.values()}), 'to')} classes"]
-    facts += [f"pools of {_range(scope.pools)}"] if scope.pools else []
-    facts += [f"K = {_range(scope.samples)}"] if scope.samples else []
-    facts += [f"batches of {_range(scope.batches)}", f"{scope.labels[0]:,} to {scope.labels[1]:,} labels"]
-    yield f'{PAGE}, "{scope.section}": {data}, {", ".join(facts)}.'
+    by_kind = [f"{kinds.count(kind)} of {kind}" for kind in ("texts", "images", "tables") if kind in kinds]
+    data = f"{counted(len(kinds), 'data set')} ({listed(sorted(scope.kinds))}; {', '.join(by_kind)})"
+    facts = [f"{ranged(sorted({*scope.classes.values()}), 'to')} classes"]
+    facts += [f"pools of {ranged(scope.pools)}"] if scope.pools else []
+    facts += [f"K = {ranged(scope.samples)}"] if scope.samples else []
+    facts += [f"batches of {ranged(scope.batches)}", f"{scope.labels[0]:,} to {scope.labels[1]:,} labels"]
+    yield f'{PAGE}, "{scope.section}" and "{ROWS}": {data}, {", ".join(facts)}.'
     if case.features and not case.labels:
         yield f'For the first batch, "{_FIRST}".'
     if beyond and beyond[0].scope.section:
@@ -300,17 +284,18 @@ def _span(found: Row | First, plus: str = "+") -> str:
     return f" [{low}, {high}]" if plus else f" [{low.lstrip('+')}, {high.lstrip('+')}]"
 
 
-def _count(number: int, thing: str) -> str:
+def counted(number: int, thing: str) -> str:
+    """A number of things."""
     return f"{number:,} {thing}" + "s" * (number != 1)
 
 
-def _range(numbers: Sequence[int], word: str = "") -> str:
+def ranged(numbers: Sequence[int], word: str = "") -> str:
     """All numbers, or only the ends of many."""
     if word and len(numbers) > 1:
         return f"{numbers[0]:,} {word} {numbers[-1]:,}"
-    return _listed([f"{number:,}" for number in numbers])
+    return listed([f"{number:,}" for number in numbers])
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Names with commas and, before the last, "and"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
