@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from test_study import run as recorded
 from test_study import runs_of
 
@@ -14,6 +15,7 @@ from paper.study.compare import Records
 from paper.study.evidence import advice_section, write_evidence
 from poolwise import errors
 from poolwise.experiments.records import Setting
+from poolwise.reports import advice_words as words
 from poolwise.reports import evidence as reading
 from poolwise.reports.advice import VERY_LARGE, First, Row, Scope, advise, evidence, first_batches
 from poolwise.reports.numbers import signed
@@ -22,12 +24,14 @@ DATA = ("a", "b", "c", "d", "e", "f", "g", "h")
 NETWORK = Scope(
     "All", dict.fromkeys(DATA, "images"), {**dict.fromkeys(DATA, 10), "h": 30}, [10], [20, 150], [5000], [5]
 )
+SIZES = {"small batches": [10], "large batches": [50, 100]}
 RUNS = {"low": (10, 20, 120), "middle": (50, 20, 520), "high": (100, 500, 1500)}
 
 
 def row(method, saved=0.1, features="network", condition="all", low=-0.1, high=0.3, verdict="inconclusive", worse=0,
         wobble=0.0, **given):  # fmt: skip
     """A row; the data sets differ by a pattern that all methods share, and each method by `wobble` around that."""
+    given.setdefault("scope", Scope(batches=SIZES.get(condition, [])))
     shares = {data: saved + 0.05 * math.sin(n) + wobble * (-1) ** n for n, data in enumerate(DATA)}
     return Row(features, condition, method, saved, low, high, verdict, 8, 8, worse, 0.1, each=shares, **given)
 
@@ -59,6 +63,8 @@ def test_the_method_that_saved_most_is_advised_if_its_inputs_are_there():
     assert advise(1000, 5, 10, 5, known=known).method == "posterior-coverage"
     assert advise(1000, 5, 10, 5, features=True, known=known).method == "uherding"
     assert advise(1000, 5, 10, 1, known=known).method == "margin"
+    assert "of the methods for which one posterior sample is enough, it" in lines(1000, 5, 10, 1, known=known)["Why"]
+    assert "for which" not in lines(1000, 5, 10, 5, known=known)["Why"]
     assert advise(1000, 5, 10, 5, known=[row("bald", -0.2)]).method == "random"
     assert advise(1000, 5, 10, 5, known=[]).method == "random"
 
@@ -73,6 +79,9 @@ def test_advice_is_from_conditions_like_these():
     assert advise(1000, 5, 10, 5, known=known).method == "entropy"
     assert advise(1000, 50, 10, 5, known=known).method == "margin"
     assert advise(1000, 5, 10, 5, features=True, known=known).method == "typiclust"
+    assert [advise(1000, 5, size, 5, known=known).method for size in (1, 22, 23, 900)] == ["entropy"] * 2 + [
+        "badge"
+    ] * 2
     alone = row("bald", 0.9, condition="many classes")._replace(data_sets=2)  # hardly evidence
     assert advise(1000, 50, 10, 5, known=[row("margin", 0.1), alone]).method == "margin"
 
@@ -224,16 +233,54 @@ def very_large(better=0):
 
 
 def test_very_large_batches_are_random_where_nothing_was_shown():
-    known = [row("margin", 0.3, low=0.2, high=0.4, condition="large batches", scope=NETWORK), *very_large()]
+    known = [row("margin", 0.3, low=0.2, high=0.4, condition="large batches"), *very_large()]
     said = lines(10_000, 5, 500, 5, known=known)
     assert said["Use"] == 'Use random: pw.select(predictions, 500, "random")'
     assert "with batches of 250 and 500, no method was clearly better than random" in said["Why"]
     assert "with at most 100 labels per round, margin saved 30 % [20, 40]" in said["Why"]
     assert "figures for 5,000 are not known" in lines(10_000, 5, 5000, 5, known=known)["Limits"]
-    assert advise(10_000, 5, 100, 5, known=known).method == "margin"
+    assert "So few data sets are hardly evidence." in said["Limits"]
     shown = lines(10_000, 5, 500, 5, known=very_large(better=1))
     assert shown["Use"].startswith("Use badge")
     assert "So few data sets are hardly evidence." in shown["Limits"]
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "method", "limit"),
+    [
+        (100, "margin", ""),
+        (101, "margin", "Batches of 101 to 249 were not measured: this rests on those of 50 and 100."),
+        (158, "margin", "Batches of 101 to 249 were not measured: this rests on those of 50 and 100."),
+        (159, "random", "Batches of 101 to 249 were not measured: this rests on those of 250 and 500."),
+        (249, "random", "Batches of 101 to 249 were not measured: this rests on those of 250 and 500."),
+        (250, "random", ""),
+        (300, "random", ""),
+    ],
+)
+def test_the_nearest_measured_batch_size_chooses(batch_size, method, limit):
+    known = [row("margin", 0.3, condition="large batches"), *very_large()]
+    said = lines(10_000, 5, batch_size, 5, known=known)
+    assert said["Use"].startswith(f"Use {method}:")
+    assert limit in said["Limits"]
+    assert ("were not measured" in said["Limits"]) == bool(limit)
+    assert ("hardly evidence" in said["Limits"]) == (method == "random")
+    if limit and method == "margin":
+        assert "A selection took" not in said["Why"]
+
+
+def test_other_batches_than_those_of_the_budget_are_named():
+    known = at_budgets("mutual-herding", 0.5, 0.5, 0.5)
+
+    def limits(batch_size, labels):
+        return lines(5000, 5, batch_size, 5, features=True, labels=labels, known=known)["Limits"]
+
+    assert "rests on batches of 100, not of 10, since the number of labels counts first." in limits(10, 1000)
+    assert "Batches of 11 to 49 were not measured: this rests on those of 10." in limits(20, 50)
+    assert "Batches of 11 to 49 were not measured: this rests on those of 50." in limits(30, 50)
+    assert "No batch was smaller than 10 there, so figures for 1 are not known." in limits(1, 50)
+    assert "No batch was smaller than 100 there, so figures for 1 are not known." in limits(1, 1000)
+    assert all(" batch was " not in limits(size, 50) for size in (6, 10))
+    assert "Without fixed features" not in limits(120, 1000)
 
 
 def test_batches_beyond_those_on_fixed_features_are_named():
@@ -253,9 +300,89 @@ def test_many_points_are_covered_by_a_sample():
     assert many["Use"].endswith(", sample=5_000)")
     assert "A selection took" not in many["Why"]
     assert "figures are of selection without it" in many["Limits"]
+    assert "runs dry" not in many["Limits"]
     far = lines(1_000_000, 5, 10, 5, known=[row("margin", 0.2, scope=NETWORK)])
     assert "much smaller than 1,000,000" in far["Limits"]
     assert "A selection took" not in far["Why"]
+
+
+@pytest.mark.parametrize(
+    ("points", "batch_size", "labels", "sample"),
+    [
+        (50_000, 1_666, 0, 5_000), (50_000, 1_667, 0, 6_000), (50_000, 5_000, 1_000, 15_000),
+        (15_000, 5_000, 0, None), (15_500, 5_000, 400, 15_000), (15_500, 5_000, 500, None), (12_000, 10, 8_000, None),
+    ],
+)  # fmt: skip
+def test_the_covered_sample_grows_with_the_batch_up_to_what_there_is(points, batch_size, labels, sample):
+    known = at_budgets("mutual-herding", 0.5, 0.5, 0.5)
+    said = lines(points, 5, batch_size, 5, features=True, labels=labels, known=known)
+    assert said["Use"].endswith(f", sample={sample:_})" if sample else "labelled_embeddings=labelled_embeddings)")
+    assert ("runs dry" in said["Limits"]) == (sample is not None and sample > 5_000)
+
+
+@pytest.mark.parametrize("batch_size", [2_000, 5_000])
+def test_a_very_large_batch_as_advised_is_full_before_it_runs_dry(batch_size):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(12_000, 2, 3))
+    predictions = logits - np.log(np.exp(logits).sum(2, keepdims=True))
+    embeddings = rng.normal(size=(12_000, 8)).astype(np.float32)
+    names = {"pw": pw, "predictions": predictions, "embeddings": embeddings, "labelled_embeddings": embeddings[:50]}
+    known = at_budgets("mutual-herding", 0.5, 0.5, 0.5)
+    batch = eval(advise(12_000, 3, batch_size, 2, features=True, known=known).call, names)
+    assert batch.diagnostics.saturated_at is None
+    assert len(batch.indices) == batch_size
+
+
+@pytest.mark.parametrize(("batch_size", "labels"), [(50, 0), (25, 25)])
+def test_nothing_is_advised_where_the_batch_takes_all_that_is_left(batch_size, labels):
+    known = at_budgets("mutual-herding", 0.5, 0.5, 0.5)
+    said = lines(50, 5, batch_size, 5, features=True, labels=labels, known=known)
+    assert said == {
+        "Use": f'Use random: pw.select(predictions, {batch_size}, "random")',
+        "Why": "Why: the batch takes every point that has no label, whatever the method, so nothing can be saved.",
+    }
+
+
+def test_few_points_and_a_large_share_of_them_are_named():
+    known = at_budgets("mutual-herding", 0.5, 0.5, 0.5)
+
+    def limits(points, batch_size, labels):
+        return lines(points, 5, batch_size, 5, features=True, labels=labels, known=known)["Limits"]
+
+    assert "No pool had fewer than 3,000 points, so figures for 1,000 are not known." in limits(1000, 10, 50)
+    assert "No pool" not in limits(1001, 10, 50)
+    assert "With this batch, 60 of 100 points have a label" in limits(100, 10, 50)
+    assert "With this batch" not in limits(120, 10, 50)
+
+
+def test_few_labels_many_samples_and_more_classes_than_points_are_named():
+    known = at_budgets("mutual-herding", 0.5, 0.5, 0.5)
+
+    def limits(points, classes, samples, labels):
+        return lines(points, classes, 10, samples, features=True, labels=labels, known=known)["Limits"]
+
+    assert "The evidence is from K = 5 posterior samples, not 100." in limits(5000, 5, 100, 50)
+    assert "The evidence is from" not in limits(5000, 5, 9, 50)
+    assert "Runs went from 20 to 120 labels; 3 are fewer." in limits(5000, 5, 5, 3)
+    assert "Runs went" not in limits(5000, 5, 5, 20)
+    assert "more classes than points, so some have no example" in limits(500, 501, 5, 20)
+    assert "more classes than points" not in limits(500, 500, 5, 20)
+
+
+def test_numbers_of_a_part_of_the_settings_are_said_to_be():
+    whole, part = row("margin", 0.3)._replace(settings=20), {"condition": "small batches", "verdict": "better"}
+    said = lines(5000, 5, 10, 5, labels=50, known=[whole, row("margin", 0.3, **part)])
+    assert "was better than random's there, but over all 20 settings it cannot be told from random's." in said["Why"]
+    assert (
+        "from a part of the settings (small batches, of 10: 8 of 20, on 8 data sets), and tests were not corrected for "
+        "choosing this part." in said["Limits"]
+    )
+    same = lines(5000, 5, 10, 5, labels=50, known=[whole._replace(verdict="better"), row("margin", 0.3, **part)])
+    assert "was better than random's. " in same["Why"] + " "
+    assert "a part of the settings" not in lines(5000, 5, 10, 5, known=[whole])["Limits"]
+    fixed = lines(5000, 5, 10, 5, features=True, labels=50, known=at_budgets("mutual-herding", 0.5, 0.5, 0.5))
+    assert "(the low budget: 8 of 8, on 8 data sets), and the test against random was not corrected" in fixed["Limits"]
+    assert '"Judged" and "What advise reads"' in fixed["Evidence"]
 
 
 # Nothing labelled
@@ -275,16 +402,37 @@ def test_the_first_batch_depends_on_whether_features_are_of_an_encoder_or_a_tabl
     known = at_budgets("mutual-herding", 0.5, 0.5, 0.5)
     given = {"features": True, "known": known}
     bad = lines(5000, 5, 10, 5, known_first=firsts(worse={"splice": -0.17}), **given)["First"]
-    assert 'with features of an encoder, first="k-means": +10 points of accuracy [+8, +12]' in bad
+    call = 'pw.ActiveLearner(posterior, pool, "mutual-herding", 10, features=embeddings, first="k-means")'
+    assert f"with features of an encoder, by k-means: {call}. That gave +10 points of accuracy [+8, +12]" in bad
     assert "Also typiclust (+9)." in bad
     assert bad.endswith('With a table, draw it at random (first="random"): on splice these were 17 points worse.')
     good = lines(5000, 5, 10, 5, known_first=firsts("better"), **given)["First"]
     assert 'With a table, first="k-means" was better too (+4' in good
     none = lines(5000, 5, 10, 5, known_first=firsts(), **given)["First"]
     assert "none was shown to be better" in none
-    assert lines(5000, 5, 10, 5, known_first=firsts()[2:], **given)["First"].endswith('random (first="random").')
+    unsafe = lines(5000, 5, 10, 5, known_first=firsts()[2:], **given)["First"]
+    assert unsafe.endswith(
+        'at random, as pw.ActiveLearner(posterior, pool, "mutual-herding", 10, features=embeddings) does.'
+    )
     assert "First" not in lines(5000, 5, 10, 5, labels=20, known_first=firsts(), **given)
     assert "k-means" not in lines(5000, 5, 10, 5, known_first=firsts(), known=[row("margin")])["First"]
+
+
+@pytest.mark.parametrize(("features", "origin"), [(True, "first"), (False, "random")])
+def test_the_first_batch_can_be_had_as_advised(features, origin):
+    known = at_budgets("mutual-herding", 0.5, 0.5, 0.5) if features else [row("margin", 0.3)]
+    said = lines(20_000, 2, 6, 3, features=features, known=known, known_first=firsts())["First"]
+    call = said[said.index("pw.ActiveLearner(") :].split(")")[0] + ")"
+    assert ("sample=5_000" in call) == features
+    embeddings = np.random.default_rng(0).normal(size=(40, 3))
+    classes = (embeddings[:, 0] > 0).astype(int)
+    posterior = pw.posteriors.Committee(LogisticRegression(), 3)
+    names = {"pw": pw, "posterior": posterior, "pool": pw.Pool(embeddings, classes=2), "embeddings": embeddings}
+    learner = eval(call, names)
+    query = learner.query()
+    assert (query.origin, len(query.indices)) == (origin, 6)
+    learner.update(query.indices, classes[query.indices])
+    assert learner.query().origin == "method"
 
 
 # The call, the file and the command
@@ -372,7 +520,8 @@ def test_the_evidence_of_the_package_can_be_read_and_is_finite():
 def test_every_part_that_is_named_is_a_heading_of_the_results():
     page = (Path(__file__).parent.parent / "docs" / "results.md").read_text()
     headings = {line.lstrip("# ") for line in page.splitlines() if line.startswith("#")}
-    assert {found.scope.section for found in reading.evidence()} | {"The first batch"} <= headings
+    named = {found.scope.section for found in reading.evidence()} | {"The first batch", words.ROWS}
+    assert named <= headings
 
 
 def test_the_advice_fits_the_terminal(run, monkeypatch):
