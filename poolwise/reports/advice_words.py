@@ -111,10 +111,9 @@ def reasons(
         if ahead
         else "it saved the most labels if all budgets are averaged. At this one it saved"
     )
-    if ahead and case.samples == 1:
-        most = f"of the methods for which one posterior sample is enough, {most}"
+    among = ", of the methods for which one posterior sample is enough," if ahead and case.samples == 1 else ""
     yield (
-        f"in the study ({case.condition_in_words}) {most} {_saved(best)} of those that random needs, over "
+        f"in the study ({case.condition_in_words}){among} {most} {_saved(best)} of those that random needs, over "
         f"{counted(best.data_sets, 'data set')}. Its accuracy over the learning curve {compared}."
     )
     if best.worse:
