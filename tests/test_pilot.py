@@ -140,9 +140,21 @@ def test_images_in_folders_begin_as_in_a_project(tmp_path):
     [
         ("size,words,label", "{n},word {n},x", {}, "columns of numbers with --feature-columns"),
         ("a,b,label", "word {n},other {n},x", {}, "has texts in 'a', 'b'"),
-        ("a,b,label", "{n},,x", {"--feature-columns": "a,b"}, "row 0: 'b' has no finite number"),
-        ("a,b,label", "{n},w{n},x", {"--feature-columns": "a,b"}, "other than numbers"),
+        (
+            "a,b,label",
+            "{n},,x",
+            {"--feature-columns": "a,b"},
+            "'b' has no value in row 1 (line 2 of the file), as in 90",
+        ),
+        (
+            "a,b,label",
+            "{n},w{n},x",
+            {"--feature-columns": "a,b"},
+            "'b' has 'w0' in row 1 (line 2 of the file), and no number in 90 rows, so it is no column of numbers",
+        ),
         ("a,label", "{n},x", {"--text-column": "b"}, "--text-column says"),
+        ("a,b", "w{n},x", {"--text-column": "a", "--label-column": "a"}, "the column 'a' is named twice"),
+        ("label,b", "w{n},x", {"--text-column": "label"}, "with --text-column and with --label-column"),
         ("a,b", "{n},x", {}, "Name it with --label-column"),
         ("a,label", "{n},x", {"--encoder": "tfidf"}, "--encoder is for texts and images"),
         ("text,label", "a {n},x", {}, "one class"),
