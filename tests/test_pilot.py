@@ -155,6 +155,7 @@ def test_images_in_folders_begin_as_in_a_project(tmp_path):
         ("a,label", "{n},x", {"--text-column": "b"}, "--text-column says"),
         ("a,b", "w{n},x", {"--text-column": "a", "--label-column": "a"}, "the column 'a' is named twice"),
         ("label,b", "w{n},x", {"--text-column": "label"}, "with --text-column and with --label-column"),
+        ("text,label", "a {n},c{odd}", {"--methods": "random"}, "it always runs. Name another method with --methods"),
         ("a,b", "{n},x", {}, "Name it with --label-column"),
         ("a,label", "{n},x", {"--encoder": "tfidf"}, "--encoder is for texts and images"),
         ("text,label", "a {n},x", {}, "one class"),

@@ -2,11 +2,15 @@
 
 import csv
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from poolwise.errors import FileError
+from poolwise.errors import ConfigError, FileError
+from poolwise.experiments.pilot import pilot_config
 from poolwise.labelling import model
 from poolwise.labelling.labelled import open_labelled
+from poolwise.labelling.piloting import open_pilot
 
 
 @pytest.fixture
@@ -40,6 +44,80 @@ def numbers(draw):
 
 
 ODD = ["ab"[n % 2] for n in range(120)]
+
+
+# Labels that are no classes
+
+
+def classes_of(names, table, numbers):
+    of = open_pilot(table(x=numbers[: len(names)], y=names), label="y").plan()
+    pilot_config(of)
+    return " ".join(of.doubts())
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ([f"words {n}" for n in range(120)], "120 labels are of 120 classes, 120 of which have one example"),
+        ([f"words {min(n, 119)}" if n % 3 else "many" for n in range(120)], "81 classes, 80 of which have one"),
+        (["many"] * 100 + [f"w{n}" for n in range(20)], "21 classes, 20 of which have one example"),
+        ([n // 2 * 1.5 for n in range(120)], "60 classes, all of them numbers. A pilot needs classes, not numbers on"),
+        ([n // 3 * 7 for n in range(120)], "40 classes, all of them numbers"),
+    ],
+    ids=["texts", "mostly texts", "most classes have one example", "fractions", "whole numbers with gaps"],
+)
+def test_labels_that_cannot_be_classes_are_refused(names, says, table, numbers):
+    with pytest.raises(ConfigError) as raised:
+        classes_of(names, table, numbers)
+    assert says in str(raised.value)
+    assert "If 'y' is not the column of the classes, name the right one with label=" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [n % 40 for n in range(120)],  # consecutive
+        [n % 12 * 1000 for n in range(120)],
+        [n % 20 / 2 for n in range(120)],
+        [f"class {n % 55}" for n in range(120)],
+    ],
+    ids=["40 numbers", "12 codes", "20 ratings", "55 names"],
+)
+def test_many_classes_are_no_reason_to_refuse(names, table, numbers):
+    assert not classes_of(names, table, numbers)
+
+
+def test_numbers_on_a_scale_are_refused_in_every_kind_of_table(tmp_path):
+    rows = "\n".join(f'{{"x": {n}, "y": {n // 2 + 0.5}}}' for n in range(120))
+    (tmp_path / "table.jsonl").write_text(rows)
+    with pytest.raises(ConfigError, match="120 labels are of 60 classes, all of them numbers"):
+        pilot_config(open_pilot(tmp_path / "table.jsonl", label="y").plan())
+
+
+def test_classes_that_look_wrong_are_said(table, numbers):
+    names = [*ODD[:100], *["Benign ", "benign"] * 8, "?", "?", "odd", "unknown"]
+    says = classes_of(names, table, numbers)
+    assert "2 classes have one example, which is in the test set or in the pool: 'odd', 'unknown'." in says
+    assert "'Benign' (8) and 'benign' (8) are different classes here." in says
+    assert "'?' is a class here, with 2 examples. If it says that a label is missing, leave the label empty" in says
+    assert "'unknown' is a class here, with 1 example." in says
+    assert not classes_of(ODD, table, numbers)
+    assert not classes_of(["+-"[n % 2] for n in range(120)], table, numbers)
+    assert "'-' is a class" in classes_of(["a-"[n % 2] for n in range(120)], table, numbers)
+
+
+@pytest.mark.usefixtures("small")
+def test_what_was_read_is_said_before_anything_runs(run, table, numbers):
+    path = table(x=numbers, label=["", "A", *ODD[2:]])
+    done = run("pilot", path, "-m", "margin", "--seeds", "1", *QUICK)
+    lines = done.err.splitlines()
+    assert "poolwise: warning" in lines[0]
+    assert "'A'" in lines[0]
+    before = [line for line in lines if "seed 0" not in line]
+    assert before.index(
+        "Read 119 labelled examples of 3 classes, and 1 without a label. Of the labelled, 36 are the test set and 83 "
+        "the pool."
+    ) < lines.index(next(line for line in lines if "seed 0" in line))
 
 
 # Numbers that are missing
@@ -114,6 +192,79 @@ def test_texts_without_words_are_counted(table):
     found = open_labelled(table(text=["", " ", *map(str, range(118))], label=["", *ODD[1:]]))
     assert list(found.said) == ["1 labelled row has no text and is left out."]
     assert len(found.rows) == 118
+
+
+# Methods and seeds, and what else is in the folder
+
+
+@pytest.mark.usefixtures("small")
+def test_the_answer_is_of_what_was_asked_for(run, table, numbers):
+    path = table(x=numbers, label=ODD)
+    alone = run("pilot", path, "--seeds", "1", "-m", "bald", "-o", "alone", *QUICK)
+    run("pilot", path, "--seeds", "2", "-m", "margin", "-m", "entropy,margin", *QUICK)
+    done = run("pilot", path, "--seeds", "1", "-m", "bald", *QUICK)
+    assert done.out == alone.out
+    assert (
+        "pilot/pilot has other finished runs, which are kept and not counted: entropy (2 seeds), margin (2 seeds), "
+        "random (1 seed)."
+    ) in done.err
+    assert "other finished runs" not in alone.err
+    done = run("pilot", path, "--seeds", "2", "-m", "margin", "-m", "bald", *QUICK)
+    assert sorted(line.partition(":")[0] for line in done.out.splitlines()[:2]) == ["bald", "margin"]
+
+
+def test_the_default_method_by_its_name_is_the_same(table, numbers, monkeypatch):
+    monkeypatch.setattr("poolwise.labelling.choosing._ALL_COVERED", 100)
+    of = open_pilot(table(x=numbers, label=ODD)).plan()
+    by_default, by_name = (
+        pilot_config(of, methods=methods).acquisition.methods[1] for methods in ((), ("mutual-herding",))
+    )
+    assert by_default == by_name
+    assert by_name.parameters
+
+
+@pytest.mark.usefixtures("small")
+def test_data_that_changed_are_said_to_have_changed(run, table, numbers):
+    path = table(x=numbers, label=ODD)
+    options = ("--seeds", "1", "-m", "margin")
+    run("pilot", path, *options, *QUICK)
+    done = run("pilot", path, *options, "--labels", "30", "-b", "10", code=2)
+    assert "pilot/pilot has 2 runs with other settings: acquisition.labels is 20 there and 30 here" in done.err
+    assert "name in the configuration" not in done.err
+    table(x=numbers[1:], label=ODD[1:])
+    done = run("pilot", path, *options, *QUICK, code=2)
+    assert f"{path}: the data, or the features made of them, have changed since 2 runs in pilot/pilot were" in done.err
+    assert "Use another output folder (-o)" in done.err
+    assert "npz" not in done.err
+
+
+@pytest.mark.usefixtures("small")
+def test_a_damaged_run_that_was_not_asked_for_changes_nothing(run, table, numbers, tmp_path):
+    path = table(x=numbers, label=ODD)
+    first = run("pilot", path, "--seeds", "1", "-m", "margin", *QUICK)
+    place = tmp_path / "pilot" / "pilot" / "bald" / "seed-0"
+    place.mkdir(parents=True)
+    (place / "run.json").write_text("{")
+    assert run("pilot", path, "--seeds", "1", "-m", "margin", *QUICK).out == first.out
+
+
+# Images
+
+
+def test_images_that_cannot_be_read_are_counted(tmp_path):
+    draw = np.random.default_rng(0)
+    for number in range(80):
+        place = tmp_path / "photos" / "ab"[number % 2] / f"{number:02}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(draw.integers(0, 255, (12, 12), dtype=np.uint8)).save(place)
+    broken = tmp_path / "photos" / "a" / "00.png"
+    broken.write_bytes(b"no image")
+    made, said = open_pilot(tmp_path / "photos", encoder="patches").prepare(tmp_path / "features")
+    assert f"1 labelled image cannot be read and is left out: {broken}." in said
+    assert made.summary().startswith("Read 79 labelled examples of 2 classes, and 0 without")
+    (tmp_path / "photos" / "a" / "02.png").write_bytes(b"no image")
+    _, said = open_pilot(tmp_path / "photos", encoder="patches").prepare(tmp_path / "features")
+    assert f"2 labelled images, which cannot be read, are left out: {broken}, ..." in said
 
 
 # Data where a configuration is expected
