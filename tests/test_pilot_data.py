@@ -94,6 +94,11 @@ def test_numbers_on_a_scale_are_refused_in_every_kind_of_table(tmp_path):
         pilot_config(open_pilot(tmp_path / "table.jsonl", label="y").plan())
 
 
+def test_the_wrong_column_of_labels_is_said_before_what_is_odd_about_the_others(table, numbers):
+    with pytest.raises(ConfigError, match="If 'x' is not the column of the classes"):
+        open_pilot(table(x=numbers, words=ODD, more=ODD), label="x")
+
+
 def test_classes_that_look_wrong_are_said(table, numbers):
     names = [*ODD[:100], *["Benign ", "benign"] * 8, "?", "?", "odd", "unknown"]
     says = classes_of(names, table, numbers)

@@ -135,7 +135,7 @@ def pilot_config(
             f"{of.where}: {known:,} of its {of.total:,} examples have a label, and a pilot needs {_LEAST} or more. "
             "Label more of them at random first; or name the column of labels with label=."
         )
-    _check_classes(of, known)
+    check_classes(of.where, of.counts_C, of.class_names, of.column)
     if (of.counts_C > 0).sum() < 2:
         raise ConfigError(f"{of.where}: all labels are of one class. A pilot needs two classes or more.")
     pool = known - round(_TEST_SHARE * known)
@@ -162,18 +162,28 @@ def pilot_config(
     )
 
 
-def _check_classes(of: PilotData, known: int) -> None:
-    """Refuse labels that cannot be classes: texts, ids, or numbers on a scale."""
-    used = np.flatnonzero(of.counts_C)
-    classes, single = len(used), int((of.counts_C == 1).sum())
-    scale = _on_a_scale([of.class_names[place] for place in used.tolist()], known)
+def check_classes(where: str, counts_C: Array, class_names: Sequence[str], column: str = "") -> None:
+    """Refuse labels that cannot be classes: texts, ids, or numbers on a scale. Too few labels say nothing.
+
+    Args:
+        where: what errors call the data.
+        counts_C: `[C]` how many examples have a label, by class.
+        class_names: the names of the classes.
+        column: the column of labels, if the data are a table.
+    """
+    known = int(counts_C.sum())
+    if known < _LEAST:
+        return
+    used = np.flatnonzero(counts_C)
+    classes, single = len(used), int((counts_C == 1).sum())
+    scale = _on_a_scale([class_names[place] for place in used.tolist()], known)
     alone = single > classes / 2 and single > _MANY_SINGLE * known
     if not scale and not alone and classes <= _MANY_CLASSES * known:
         return
     have = f"{single:,} of which {'has' if single == 1 else 'have'} one example" if single else "all of them numbers"
     kind = "classes, not numbers on a scale" if scale else "classes with several examples each"
-    other = f" If {of.column!r} is not the column of the classes, name the right one with label=." if of.column else ""
-    raise ConfigError(f"{of.where}: {known:,} labels are of {classes:,} classes, {have}. A pilot needs {kind}.{other}")
+    other = f" If {column!r} is not the column of the classes, name the right one with label=." if column else ""
+    raise ConfigError(f"{where}: {known:,} labels are of {classes:,} classes, {have}. A pilot needs {kind}.{other}")
 
 
 def _on_a_scale(names: Sequence[str], known: int) -> bool:

@@ -15,6 +15,7 @@ from poolwise.data.labels import UNKNOWN, number
 from poolwise.data.opening import open_data
 from poolwise.data.reading import call_reader, find_format
 from poolwise.errors import FileError, ParameterError
+from poolwise.experiments.pilot import check_classes
 from poolwise.labelling.items import Items
 from poolwise.labelling.number_columns import Column, check_numbers, place, read_column
 
@@ -164,11 +165,14 @@ class _Table:
                 )
             if name is not None and name not in self.columns:
                 raise FileError(f"{self.path}: has no column {name!r}, as {role}= says. It has {self._listed}.")
-        if not (text or file or features):
-            text, file, features = self._found(said)
         values = self._values(self.label)
         names = [tables.class_name(_in_csv(value), str(self.path), row) for row, value in enumerate(values, 1)]
         labels, class_names = number(names, None, lambda row: f"{self.path}, row {row + 1}")
+        # Before the other columns: if this is the wrong one, they cannot be understood either.
+        counts_C = np.bincount(labels[labels != UNKNOWN], minlength=len(class_names))
+        check_classes(str(self.path), counts_C, class_names, self.label)
+        if not (text or file or features):
+            text, file, features = self._found(said)
         if features:
             numbers, name = self._standardised(features), f"{len(features):,} columns of numbers, standardised"
             if len(features) == 1:
@@ -185,8 +189,8 @@ class _Table:
             return Labelled(items, labels, class_names, said, column=self.label)
         empty = sum(not value.strip() and name is not None for value, name in zip(inputs, names, strict=True))
         if empty:
-            many = "1 labelled row has no text and is" if empty == 1 else f"{empty:,} labelled rows have no text and are"
-            said.append(f"{many} left out.")
+            what = "row has no text and is" if empty == 1 else "rows have no text and are"
+            said.append(f"{empty:,} labelled {what} left out.")
         return Labelled(Items("text", self._ids, inputs), labels, class_names, said, column=self.label)
 
     @property
