@@ -88,11 +88,11 @@ def check_numbers(path: Path, columns: Mapping[str, Column]) -> None:
     value = column.cells[rows[0]]
     empty = value is None or value != value or not str(value).strip()
     found = f"{wrong[0]!r} has {'no value' if empty else repr(value)[:60]} in {place(path, rows[0], len(column.cells))}"
-    advice = "fill it in or leave the row out"
+    advice = f"{'fill it in' if column.missing[rows[0]] else 'correct it'} or leave the row out"
     if len(rows) > 1:
         alike = len({str(column.cells[row]).strip() for row in rows}) == 1
         found += f", as in {len(rows):,} rows" if alike else f", and no number in {len(rows):,} rows"
-        advice = f"fill {'it' if alike else 'them'} in or leave the rows out"
+        advice = "fill it in or leave the rows out" if alike else "fill them in or leave the rows out"
     if len(wrong) > 1:
         found += f" ({len(wrong):,} columns have such rows)"
     if column.kind == "texts":
