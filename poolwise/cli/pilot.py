@@ -39,6 +39,7 @@ def pilot(
         typer.Option(
             "--methods",
             "-m",
+            metavar="A,B",
             help="Methods to compare with random, separated by commas, or one at a time; by default that of a "
             "labelling project, mutual-herding, and margin and posterior-coverage.",
         ),
