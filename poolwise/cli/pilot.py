@@ -35,12 +35,13 @@ def pilot(
         ),
     ] = None,
     methods: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--methods",
             "-m",
-            help="Methods to compare with random, separated by commas; by default that of a labelling project, "
-            "mutual-herding, and margin and posterior-coverage.",
+            metavar="A,B",
+            help="Methods to compare with random, separated by commas, or one at a time; by default that of a "
+            "labelling project, mutual-herding, and margin and posterior-coverage.",
         ),
     ] = None,
     batch_size: Annotated[
@@ -80,30 +81,41 @@ def pilot(
     """
     from poolwise import budget
     from poolwise.cli.columns import show_paragraph
-    from poolwise.experiments import Config, execute_all, failures, read_runs
-    from poolwise.experiments.pilot import PilotData, pilot_config
+    from poolwise.experiments import Config, execute_all, failures
+    from poolwise.experiments.pilot import PilotData, check_unchanged, other_runs, pilot_config
+    from poolwise.experiments.records import read_run
     from poolwise.labelling.piloting import open_pilot
     from poolwise.reports.pilot import answers, conclusion
 
     opened = open_pilot(data, text=text, file=file, label=label, features=_listed(features), encoder=encoder)
 
     def planned(of: PilotData) -> Config:
-        return pilot_config(of, methods=_listed(methods), batch_size=batch_size, labels=labels, seeds=seeds)
+        return pilot_config(
+            of, methods=_listed(",".join(methods or ())), batch_size=batch_size, labels=labels, seeds=seeds
+        )
 
-    config = planned(opened.plan())  # so that mistakes show before features are made
+    plan = opened.plan()
+    config = planned(plan)  # so that mistakes show before features are made
+    for doubt in () if quiet else plan.doubts():
+        print(f"poolwise: warning: {data}: {doubt}", file=sys.stderr)
     budget.keep_freed_memory()
     with resumable():
         with bar(quiet) as report:
             made, said = opened.prepare(output / "features", report)
-        for line in () if quiet else said:
+        for line in () if quiet else (*said, made.summary()):
             print(line, file=sys.stderr)
         config = planned(made)
+        check_unchanged(config, output)
         with lines(quiet) as show:
             progress = execute_all(config, output, jobs, show)
     failed = failures(progress)
     if not any(entry.done for entry in progress):
         raise PoolwiseError("\n".join(failed))
-    found = answers(run for runs in read_runs(output / config.name).values() for run in runs)
+    asked = [entry.run.folder for entry in progress]
+    others = "" if quiet else other_runs(output / config.name, asked)
+    if others:
+        print(others, file=sys.stderr)
+    found = answers(read_run(entry.run.folder) for entry in progress if entry.done)
     for answer in found:
         show_paragraph(answer.sentence())
     show_paragraph(conclusion(found, made.default["method"]))

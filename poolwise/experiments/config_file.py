@@ -1,6 +1,7 @@
 """Reading a configuration from its TOML file, with changes from the command line."""
 
 import math
+import shlex
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,10 @@ from poolwise.training import Training
 _NOT_TOML = (tomllib.TOMLDecodeError, ValueError, RecursionError)
 # The largest whole number and other number, and the longest text, that any setting has use for.
 _LARGEST, _FARTHEST, _LONGEST = 10**18 - 1, 1e30, 4096
+
+# How files end that are no configuration, but data that somebody may take for the argument.
+_DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".npy", ".npz")
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
@@ -33,6 +38,7 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
         >>> read_config(file, ["acquisition.batch_size=20"]).acquisition.batch_size
         20
     """
+    _refuse_data(path)
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -48,6 +54,20 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
         raise ConfigError("\n".join(lines)) from error
     except RecursionError as error:
         raise ConfigError(f"{path}: tables are nested too deeply. Sections have one level.") from error
+
+
+def _refuse_data(path: Path) -> None:
+    """Say what to do with data, where a configuration is expected."""
+    name = path.name.lower().removesuffix(".gz")
+    if not path.is_dir() and not (name.endswith((*_DATA, *_SPREADSHEETS)) and path.exists()):
+        return
+    what, command = "a folder" if path.is_dir() else "a file of data", f"poolwise pilot {shlex.quote(str(path))}"
+    if name.endswith(_SPREADSHEETS):
+        command = f"poolwise pilot {shlex.quote(str(path.with_suffix('.csv')))}, once it is saved as CSV"
+    raise ConfigError(
+        f"{path} is {what}, and `poolwise run` takes a configuration: a TOML file that describes an experiment. "
+        f"`poolwise run --example` prints one. For data with labels, this compares methods: {command}"
+    )
 
 
 def _reason(error: BaseException) -> str:

@@ -15,7 +15,9 @@ from poolwise.data.labels import UNKNOWN, number
 from poolwise.data.opening import open_data
 from poolwise.data.reading import call_reader, find_format
 from poolwise.errors import FileError, ParameterError
+from poolwise.experiments.pilot import check_classes
 from poolwise.labelling.items import Items
+from poolwise.labelling.number_columns import Column, check_numbers, place, read_column
 
 # Columns by this name are no features, if all their values are different.
 _ID = re.compile(r"(?:.*[_\- ])?(?:id|uid|uuid|guid|key|index)", re.IGNORECASE)
@@ -35,6 +37,7 @@ class Labelled:
         said: what was chosen, in words.
         name: what the features are, in words, where the data are features.
         pixels: images that are no files; else None.
+        column: the column of labels, if the data are a table.
     """
 
     items: Items
@@ -43,6 +46,7 @@ class Labelled:
     said: Sequence[str] = ()
     name: str = ""
     pixels: TensorExamples | None = None
+    column: str = ""
 
     @property
     def kind(self) -> str:
@@ -91,7 +95,10 @@ def open_labelled(
     table = folders.table_in(path) if path.is_dir() else path
     found = None if table is None else find_format(table)
     if table is not None and found is not None:
-        hints = {"wanted": {name for name in (text, file, label, *features) if name} | {"text", "file", "label"}}
+        wanted = {name for name in (text, file, label, *features) if name} | {"text", "file", "label"}
+        # A Parquet file is read in part; where no column is named, all are wanted, to find the right ones.
+        part = text or file or features or table.suffix.lower() != ".parquet"
+        hints = {"wanted": wanted} if part else {}
         content = call_reader(found.load(), table, {}, hints)
         if isinstance(content, Mapping) or frames.is_table(content):
             columns = content if isinstance(content, Mapping) else frames.columns_of(content)
@@ -103,7 +110,8 @@ def open_labelled(
         raise ParameterError(f"{path}: {named}= names a column, but this is not a table. Leave it out.")
     if path.is_dir():
         files, classes, ids = folders.pictures_in(path)
-        return Labelled(Items("image", ids, files=files), *number(classes, None, lambda row: ids[row]))
+        labels, class_names = number(classes, None, lambda row: ids[row])
+        return Labelled(Items("image", ids, files=files), labels, class_names)
     return _arrays(path)
 
 
@@ -150,24 +158,40 @@ class _Table:
         if sum(map(bool, (text, file, features))) > 1:
             raise ParameterError(f"{self.path}: text=, file= and features= exclude each other. Give one of them.")
         for role, name in (("text", text), ("file", file), *(("features", name) for name in features)):
-            if name is not None and (name not in self.columns or name == self.label):
+            if name is not None and name == self.label:
+                raise ParameterError(
+                    f"{self.path}: the column {name!r} is named twice, with {role}= and with label=. The labels are in "
+                    f"a column of their own: name another one. The columns are: {self._listed}."
+                )
+            if name is not None and name not in self.columns:
                 raise FileError(f"{self.path}: has no column {name!r}, as {role}= says. It has {self._listed}.")
+        values = self._values(self.label)
+        names = [tables.class_name(_in_csv(value), str(self.path), row) for row, value in enumerate(values, 1)]
+        labels, class_names = number(names, None, lambda row: f"{self.path}, row {row + 1}")
+        # Before the other columns: if this is the wrong one, they cannot be understood either.
+        counts_C = np.bincount(labels[labels != UNKNOWN], minlength=len(class_names))
+        check_classes(str(self.path), counts_C, class_names, self.label)
         if not (text or file or features):
             text, file, features = self._found(said)
-        values = self._values(self.label)
-        names = [tables.class_name(value, str(self.path), row) for row, value in enumerate(values)]
-        labels, class_names = number(names, None, lambda row: f"{self.path}, row {row}")
         if features:
             numbers, name = self._standardised(features), f"{len(features):,} columns of numbers, standardised"
-            return Labelled(Items("features", self._ids, features=numbers), labels, class_names, said, name)
+            if len(features) == 1:
+                name = f"the column of numbers {features[0]!r}, standardised"
+            items = Items("features", self._ids, features=numbers)
+            return Labelled(items, labels, class_names, said, name, column=self.label)
         inputs = ["" if value is None else value for value in self._values(text or str(file))]
         wrong = next((row for row, value in enumerate(inputs) if not isinstance(value, str)), None)
         if wrong is not None:
-            raise FileError(f"{self.path}, row {wrong}: expected a text as {text or file!r}, found {inputs[wrong]!r}.")
+            where = place(self.path, wrong, len(inputs))
+            raise FileError(f"{self.path}, {where}: expected a text as {text or file!r}, found {inputs[wrong]!r}.")
         if file is not None:
             items = Items("image", self._ids, files=[self.path.parent / value for value in inputs])
-            return Labelled(items, labels, class_names, said)
-        return Labelled(Items("text", self._ids, inputs), labels, class_names, said)
+            return Labelled(items, labels, class_names, said, column=self.label)
+        empty = sum(not value.strip() and name is not None for value, name in zip(inputs, names, strict=True))
+        if empty:
+            what = "row has no text and is" if empty == 1 else "rows have no text and are"
+            said.append(f"{empty:,} labelled {what} left out.")
+        return Labelled(Items("text", self._ids, inputs), labels, class_names, said, column=self.label)
 
     @property
     def _ids(self) -> list[str]:
@@ -186,12 +210,16 @@ class _Table:
             return ("text", None, []) if usual[0] == "text" else (None, "file", [])
         ids = [name for name in others if _ID.fullmatch(name) and self._all_differ(name)]
         others = [name for name in others if name not in ids]
-        kinds = {name: self._kind(name) for name in others}
+        columns = {name: self._column(name) for name in others}
+        kinds = {name: column.kind for name, column in columns.items()}
         texts = [name for name in others if kinds[name] == "texts"]
         numbers = [name for name in others if kinds[name] == "numbers"]
         if numbers and not texts and not usual:
             left = f" Left out, since all its values differ: {', '.join(ids)}." if ids else ""
-            said.append(f"{len(numbers):,} columns of numbers are the features.{left}")
+            hollow = [name for name in others if kinds[name] == "nothing"]
+            left += f" Left out, since no row has a value: {', '.join(hollow)}." if hollow else ""
+            one = f"The column of numbers {numbers[0]!r} is the feature."
+            said.append((one if len(numbers) == 1 else f"{len(numbers):,} columns of numbers are the features.") + left)
             return None, None, numbers
         if len(texts) == 1 and not numbers:
             said.append(f"Texts are in the column {texts[0]!r}.")
@@ -202,8 +230,8 @@ class _Table:
                 f"{self._listed}."
             )
         beside = f", and numbers in {_few(numbers)}" if numbers else ""
-        such = self._values(texts[0])
-        example = next((value for value in such if value not in (None, "")), "")
+        such = columns[texts[0]]
+        example = next((value for value, other in zip(such.cells, such.others, strict=True) if other), "")
         raise FileError(
             f"{self.path}: has texts in {_few(texts)} (such as {str(example)[:40]!r}){beside}. A pilot takes texts or "
             "numbers: name one column of texts with text=, or columns of numbers with features=A,B."
@@ -213,44 +241,23 @@ class _Table:
         values = self._values(name)
         return len(set(map(str, values))) == len(values)
 
-    def _kind(self, name: str) -> str:
-        """What is in a column: `"numbers"`, `"texts"`, or `"nothing"`."""
-        numbers = self._numbers(name)
-        if numbers is None:
-            return "texts"
-        return "nothing" if np.isnan(numbers).all() else "numbers"
-
-    def _numbers(self, name: str) -> Array | None:
-        """`[N]` the numbers in a column, NaN where there is none; None if there is anything else."""
-        values = []
-        for value in self._values(name):
-            if value is None or (isinstance(value, str) and not value.strip()):
-                values.append(np.nan)
-                continue
-            try:
-                values.append(float(value))
-            except (TypeError, ValueError):
-                return None
-        return np.array(values)
+    def _column(self, name: str) -> Column:
+        """A column, read as numbers."""
+        return read_column(self._values(name))
 
     def _standardised(self, names: Sequence[str]) -> Array:
         """`[N, D]` columns of numbers, each with mean 0 and deviation 1; a column that is constant is 0."""
-        columns = []
-        for name in names:
-            numbers = self._numbers(name)
-            if numbers is None:
-                raise FileError(f"{self.path}: the column {name!r}, which features= names, has other than numbers.")
-            missing = np.flatnonzero(~np.isfinite(numbers))
-            if len(missing):
-                raise FileError(
-                    f"{self.path}, row {missing[0]}: {name!r} has no finite number, as in {len(missing):,} rows. Fill "
-                    "it in, or name the columns to use with features=A,B."
-                )
-            columns.append(numbers)
-        values = np.stack(columns, 1)
+        columns = {name: self._column(name) for name in names}
+        check_numbers(self.path, columns)
+        values = np.stack([columns[name].numbers for name in names], 1)
         spread = values.std(0)
         standard: Array = (values - values.mean(0)) / np.where(spread > 0, spread, 1)
         return standard.astype(np.float32)
+
+
+def _in_csv(value: object) -> object:
+    """A label as a CSV file would have it: 2.5 may be the name of a class there."""
+    return str(value) if isinstance(value, float) and np.isfinite(value) and not value.is_integer() else value
 
 
 def _few(names: Sequence[str]) -> str:

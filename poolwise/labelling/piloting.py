@@ -6,7 +6,7 @@ runs, in a file that is named by all that they depend on.
 
 import hashlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from poolwise.arrays import Array
 from poolwise.data.encoding import default_cache
 from poolwise.data.examples import TensorExamples
 from poolwise.data.image_examples import EFFICIENTNET, encoded_images
+from poolwise.data.labels import UNKNOWN
 from poolwise.data.opening import OpenedData
 from poolwise.data.patches import Patches
 from poolwise.errors import FileError, ParameterError
@@ -60,15 +61,17 @@ class Pilot:
     encoder: str
     automatic: bool
 
-    def plan(self, features: Path | None = None, width: int = 1) -> PilotData:
+    def plan(self, features: Path | None = None, width: int = 1, labels: Array | None = None) -> PilotData:
         """What the experiment is made of. Without features it can be checked, but not run.
 
         Args:
             features: the file that `prepare` wrote.
             width: how many features there are.
+            labels: the labels of the examples that could be read; all of them by default.
         """
         found = self.labelled
-        counts_C = np.bincount(found.labels[found.rows], minlength=len(found.class_names))
+        known = found.labels[found.rows] if labels is None else labels
+        counts_C = np.bincount(known, minlength=len(found.class_names))
         options = {"encoder": self.encoder, "features": str(features)}
         return PilotData(
             where=str(self.path),
@@ -78,6 +81,9 @@ class Pilot:
             default=default_method(len(found.rows)),
             data={"path": str(self.path), "reader": f"{_HERE}:read_prepared", "options": options},
             posterior={"kind": f"{_HERE}:project_model", "width": width},
+            class_names=found.class_names or tuple(map(str, range(len(counts_C)))),
+            column=found.column,
+            unlabelled=int((found.labels == UNKNOWN).sum()),
         )
 
     def prepare(self, folder: Path, report: Report = silent) -> tuple[PilotData, list[str]]:
@@ -92,9 +98,24 @@ class Pilot:
             self._write(path, report)
         with reading_arrays(path, "Remove it, and it is made again."), np.load(path, allow_pickle=False) as stored:
             width, name = stored["inputs"].shape[1], str(stored["name"])
+            labels, ids = stored["labels"], set(stored["ids"].tolist())
         weaker, advice = _BETTER.get(self.labelled.kind, ("", ""))
         better = f" {advice}" if self.automatic and self.encoder == weaker else ""
-        return self.plan(path, width), [*self.labelled.said, f"Features, as in a project: {name}.{better}"]
+        said = [*self.labelled.said, *self._unreadable(ids), f"Features, as in a project: {name}.{better}"]
+        return self.plan(path, width, labels), said
+
+    def _unreadable(self, read: Collection[str]) -> list[str]:
+        """How many images were left out, in words."""
+        found = self.labelled
+        lost = [row for row in found.rows.tolist() if found.items.ids[row] not in read]
+        if not lost:
+            return []
+        files = found.items.files
+        first = found.items.ids[lost[0]] if files is None else files[lost[0]]
+        many = "1 labelled image cannot be read and is" if len(lost) == 1 else f"{len(lost):,} labelled images, which"
+        return [
+            f"{many} left out: {first}." if len(lost) == 1 else f"{many} cannot be read, are left out: {first}, ..."
+        ]
 
     def _write(self, path: Path, report: Report) -> None:
         found = self.labelled
