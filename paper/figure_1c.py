@@ -248,8 +248,8 @@ def _starts(runs: Iterable[RunRecord]) -> str:
     each = ", ".join(f"{percent(spread)} ({seed})" for seed, spread in unlike.items())
     return (
         "Runs of one seed have the same first labels, and should begin with the same accuracy. While the first of "
-        "them were made, the program changed more than once: in the changes told below, and in smaller ones that "
-        "leave other rounding. At the first labels, runs of a seed differ by up to "
+        "them were made, the program changed more than once: in the changes told below, and in others of which no "
+        "record was kept. At the first labels, runs of a seed differ by up to "
         f"{each} points (seed in brackets). Differences between methods, paired by seed, are less certain by that."
     )
 

@@ -101,7 +101,8 @@ def _group_shown(group: Mapping[str, Any]) -> str:
     scope, rows = group["scope"], sorted(group["rows"], key=lambda row: -row["saved"])
     low, high = scope["labels"]
     sizes = ", ".join(map(str, scope["batches"]))
-    told = f"{len(scope['kinds'])} data sets, batches of {sizes}, {low:,} to {high:,} labels"
+    known = len(scope["kinds"])
+    told = f"{known} data {'set' if known == 1 else 'sets'}, batches of {sizes}, {low:,} to {high:,} labels"
     cells = [
         (f"`{row['label'] or row['method']}`", _share(row), f"**{row['verdict']}**",
          f"{row['better']} / {row['worse']} of {row['settings']}", seconds(row["seconds"]))

@@ -283,7 +283,7 @@ def _cautions(rows: list[Summary], saved: list[LabelsSaved]) -> list[Statement]:
         if any(not math.isnan(found.low) for found in saved):
             said.append(
                 "Intervals of labels saved come from the bootstrap and are a little too narrow for few seeds; those "
-                "that `poolwise pilot` prints come from the jackknife and are wider."
+                "that a pilot prints come from the jackknife and are wider."
             )
     if "inconclusive" in verdicts:
         said.append("“Inconclusive” means that these runs cannot tell, not that the methods are equally good.")
